@@ -1,0 +1,123 @@
+package event
+
+// ImagesNotNeeded says that no Sandbox Image is built, and why.
+type ImagesNotNeeded struct {
+	Reason string `json:"reason"`
+}
+
+// ImageFresh says that the cluster's record holds this ref as delivered.
+type ImageFresh struct {
+	Name string `json:"name"`
+	Ref  string `json:"ref"`
+}
+
+// ImageBuilding says that a build starts.
+type ImageBuilding struct {
+	Name string `json:"name"`
+	Ref  string `json:"ref"`
+}
+
+// BuildProgress is one line of what the builder does: a step that started, ended or was cached, or what it prints.
+type BuildProgress struct {
+	Name   string `json:"name"`
+	Step   string `json:"step,omitempty"`
+	Status string `json:"status"` // "started", "done", "cached" or "log"
+	Line   string `json:"line,omitempty"`
+}
+
+// ImageUser is the USER that an image declares; empty when it declares none.
+type ImageUser struct {
+	Name string `json:"name"`
+	User string `json:"user"`
+}
+
+// ImagePushed says that the registry holds the image.
+type ImagePushed struct {
+	Name      string   `json:"name"`
+	Registry  string   `json:"registry"`
+	Digest    string   `json:"digest"`
+	Platforms []string `json:"platforms"`
+}
+
+// Applied says what applying a layer changed.
+type Applied struct {
+	Layer     string `json:"layer"`
+	Unchanged int    `json:"unchanged"`
+	// Changes are the objects that were created, configured or pruned.
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is one object that an apply changed.
+type Change struct {
+	Action string `json:"action"`
+	Object string `json:"object"`
+}
+
+// OperatorLeftAlone says that the cluster runs a newer operator than the Instance's Kit.
+type OperatorLeftAlone struct {
+	Deployed string `json:"deployed"`
+	Kit      string `json:"kit"`
+}
+
+// OperatorNotManaged says that operator.manage is false.
+type OperatorNotManaged struct{}
+
+// RolloutWaiting says what a rollout still waits for.
+type RolloutWaiting struct {
+	Layer   string `json:"layer"`
+	Message string `json:"message"`
+}
+
+// Verified says how many live pods of a layer run the image that was asked for. With no pod nothing is verified.
+type Verified struct {
+	Layer    string `json:"layer"`
+	Selector string `json:"selector"`
+	Pods     int    `json:"pods"`
+	Image    string `json:"image"`
+}
+
+// AssemblyPublishing says that an Assembly is being published; Previous is the current one, empty when there is none.
+type AssemblyPublishing struct {
+	Hash     string `json:"hash"`
+	Previous string `json:"previous,omitempty"`
+}
+
+// AssemblyCurrent says that the cluster was seen to hold this Assembly as the current one.
+type AssemblyCurrent struct {
+	Hash      string   `json:"hash"`
+	Workflows []string `json:"workflows"`
+}
+
+// WorkspacesOnOlderImages counts live Sandboxes whose image is not one of this converge; they keep it.
+type WorkspacesOnOlderImages struct {
+	Image string `json:"image"`
+	Count int    `json:"count"`
+}
+
+// ReposBound counts the repositories that the Workflows bind; the Repo cache clones them.
+type ReposBound struct {
+	Count int `json:"count"`
+}
+
+// Converged closes a converge that succeeded.
+type Converged struct {
+	// Changed counts what this converge changed: objects, images, the Assembly.
+	Changed int `json:"changed"`
+}
+
+func (ImagesNotNeeded) Type() string         { return "imagesNotNeeded" }
+func (ImageFresh) Type() string              { return "imageFresh" }
+func (ImageBuilding) Type() string           { return "imageBuilding" }
+func (BuildProgress) Type() string           { return "buildProgress" }
+func (ImageUser) Type() string               { return "imageUser" }
+func (ImagePushed) Type() string             { return "imagePushed" }
+func (Applied) Type() string                 { return "applied" }
+func (OperatorLeftAlone) Type() string       { return "operatorLeftAlone" }
+func (OperatorNotManaged) Type() string      { return "operatorNotManaged" }
+func (RolloutWaiting) Type() string          { return "rolloutWaiting" }
+func (Verified) Type() string                { return "verified" }
+func (AssemblyPublishing) Type() string      { return "assemblyPublishing" }
+func (AssemblyCurrent) Type() string         { return "assemblyCurrent" }
+func (WorkspacesOnOlderImages) Type() string { return "workspacesOnOlderImages" }
+func (ReposBound) Type() string              { return "reposBound" }
+func (Converged) Type() string               { return "converged" }
