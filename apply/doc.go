@@ -1,0 +1,12 @@
+// Package apply brings a set of objects into a cluster and says what it changed.
+//
+// It decides the order of the writes, which of them are needed, who owns what, what is removed because the set no longer holds
+// it, what is waited for and when a wait has failed. It does not decide what the objects say: that is the caller's, as is every
+// sentence for a person beyond the text of an error.
+//
+// Writes are server-side applies under one field manager, never forced as a whole. Before the first write the set's inventory,
+// a ConfigMap in the set's namespace, lists what may exist; after the last one it lists what does. A run that is cut off at any
+// request is therefore completed by the next one. Secrets that are made once and kept are written by EnsureSecret, not by Apply.
+//
+// The parts are useful alone: WaitRollout, Verify, Remove, EnsureSecret, Lock, Classify, and the pure Ready.
+package apply

@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An ObjectError is a request for one object that failed for good.
+type ObjectError struct {
+	Ref   Ref
+	Class Class
+	Err   error
+}
+
+func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %v", e.Ref, e.Err) }
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// A Conflict is one field that another manager owns with another value.
+type Conflict struct {
+	Manager string // as in metadata.managedFields, with the subresource when there is one: "kubectl (scale)"
+	Field   string // ".spec.replicas"
+}
+
+// A ConflictError is a server-side apply that met fields of other managers.
+type ConflictError struct {
+	Ref       Ref
+	Conflicts []Conflict
+	Err       error
+}
+
+func (e *ConflictError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: other managers own fields of it:", e.Ref)
+	for _, c := range e.Conflicts {
+		fmt.Fprintf(&b, " %s by %q,", c.Field, c.Manager)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+func (e *ConflictError) Unwrap() error { return e.Err }
+
+// An OwnedError is an object that carries the mark of another set.
+type OwnedError struct {
+	Ref   Ref
+	Owner string // "<namespace>/<name>" of the other set
+	Set   string // of this one
+}
+
+func (e *OwnedError) Error() string {
+	return fmt.Sprintf("%s belongs to the set %s, not to %s; remove it from one of them", e.Ref, e.Owner, e.Set)
+}
+
+// A SetError lists what is wrong with the objects of a set, before any request.
+type SetError struct{ Problems []Problem }
+
+// A Problem is one fault of one object.
+type Problem struct {
+	Ref  Ref
+	Path string // "metadata.annotations.debug"; empty when the object as a whole is meant
+	Text string
+}
+
+func (p Problem) String() string {
+	if p.Path == "" {
+		return fmt.Sprintf("%s: %s", p.Ref, p.Text)
+	}
+	return fmt.Sprintf("%s: %s: %s", p.Ref, p.Path, p.Text)
+}
+
+func (e *SetError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,62 @@
+package apply
+
+import "time"
+
+// Options say how Apply works; the zero Options is ready for use: it prunes nothing, fails on conflicts and bounds every retry.
+type Options struct {
+	// Prune deletes what the inventory lists and the set no longer holds.
+	Prune bool
+	// PruneData names objects of kinds that hold data (PersistentVolumeClaim, PersistentVolume, Namespace,
+	// CustomResourceDefinition, Secret with data) that Prune may delete; without that they are kept. Versions are not compared.
+	PruneData []Ref
+	// Adopt takes over objects that carry the mark of another set; without it they are an *OwnedError.
+	Adopt bool
+	// Conflicts decides about fields that another manager owns.
+	Conflicts Conflicts
+	// Concurrency bounds the requests in flight; 16 when 0.
+	Concurrency int
+	// FieldManager is the name under which fields are owned; "jr2" when empty.
+	FieldManager string
+	// DryRun asks the server what it would do and writes nothing. Objects whose namespace or kind arrives with the set itself are
+	// reported as created, unseen by the server.
+	DryRun bool
+	// Retry bounds retries of refused or failed requests, per object.
+	Retry Retry
+	// Events receives what happens, one call at a time; nil discards.
+	Events func(Event)
+}
+
+// Conflicts decides what happens to a field that another manager owns with another value.
+type Conflicts struct {
+	// TakeFrom lists field managers whose fields are taken over; a conflict with any other is a *ConflictError.
+	TakeFrom []string
+}
+
+// Retry bounds how long one object's request is repeated. Each time is measured from the first failure of its class.
+type Retry struct {
+	// Limit is for failures that end by themselves: throttling, a server that restarts, a webhook that is not ready yet, a kind
+	// that is not served yet, an object that is being deleted. 60 s when 0.
+	Limit time.Duration
+	// Quota is for a request that a quota refuses now and has room for in principle. 0 waits until the context ends, because nobody
+	// but the quota's other users can end it; a negative value fails at once.
+	Quota time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 16
+	}
+	if o.FieldManager == "" {
+		o.FieldManager = DefaultFieldManager
+	}
+	if o.Retry.Limit <= 0 {
+		o.Retry.Limit = time.Minute
+	}
+	return o
+}
+
+// DefaultFieldManager is the field manager of this engine.
+const DefaultFieldManager = "jr2"
+
+// SetAnnotation is the mark of the set that an object belongs to: "<namespace>/<name>".
+const SetAnnotation = "jr2.dev/set"
