@@ -1,0 +1,65 @@
+package preflight
+
+import "strings"
+
+// Severity orders findings.
+type Severity string
+
+const (
+	// Refuse stops a converge before the next write.
+	Refuse Severity = "refuse"
+	// Warn is something that will hurt, now or later, and does not stop a converge.
+	Warn Severity = "warn"
+	// Note says that a check could not look.
+	Note Severity = "note"
+)
+
+// Stable codes of the findings of this package.
+const (
+	CodeKubernetesFloor      = "kubernetes-floor"
+	CodeNamespaceOwner       = "namespace-owner"
+	CodeNamespaceTerminating = "namespace-terminating"
+	CodePodLevelResources    = "pod-level-resources"
+	CodeSecretMissing        = "secret-missing"
+	CodeSecretKeyMissing     = "secret-key-missing"
+	CodeOpenPart             = "open-part"
+)
+
+// A Finding is one thing that is wrong.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`
+	// Object names what the finding is about: "Namespace team-a", "Secret team-a/model-key", "Workflow review".
+	Object string `json:"object"`
+	// Message is the whole sentence for a person, with the fix in it.
+	Message string `json:"message"`
+	// Fix is what to type or to change, alone.
+	Fix string `json:"fix,omitempty"`
+}
+
+// A Refusal is the error of a converge that a finding stopped. Its text is the findings' messages, one a line.
+type Refusal struct {
+	Findings []Finding
+}
+
+func (r *Refusal) Error() string {
+	messages := make([]string, len(r.Findings))
+	for i, finding := range r.Findings {
+		messages[i] = finding.Message
+	}
+	return strings.Join(messages, "\n")
+}
+
+// Refused returns the refusing findings as an error, or nil when nothing refuses.
+func Refused(findings []Finding) error {
+	var refusing []Finding
+	for _, finding := range findings {
+		if finding.Severity == Refuse {
+			refusing = append(refusing, finding)
+		}
+	}
+	if len(refusing) == 0 {
+		return nil
+	}
+	return &Refusal{Findings: refusing}
+}

@@ -1,0 +1,66 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"jr2.dev/jr2/internal/seed"
+)
+
+// OwnerLabel is the label of a Namespace that names the Instance which lives there.
+const OwnerLabel = "jr2.dev/instance"
+
+// Home is what a converge would do with its namespace.
+type Home struct {
+	// FirstContact says that the Instance was never there: somebody must agree to What.
+	FirstContact bool
+	// What the first contact would do, in words.
+	What string
+}
+
+// Ownership looks at the namespace as it was read; nil means that it does not exist. A namespace of another Instance, and one that is
+// being deleted, refuse.
+func Ownership(context, name, instance string, namespace *corev1.Namespace) (Home, []Finding) {
+	if namespace == nil {
+		return Home{FirstContact: true, What: fmt.Sprintf(seed.CreateNamespace, name)}, nil
+	}
+	owner := namespace.Labels[OwnerLabel]
+	switch {
+	case owner != "" && owner != instance:
+		return Home{}, []Finding{{
+			Severity: Refuse,
+			Code:     CodeNamespaceOwner,
+			Object:   "Namespace " + name,
+			Message:  fmt.Sprintf(seed.RefuseNamespace, name, context, owner),
+			Fix:      "give a different namespace with -n, or a different context",
+		}}
+	case namespace.DeletionTimestamp != nil:
+		return Home{}, []Finding{terminating(context, namespace)}
+	case owner == "":
+		return Home{FirstContact: true, What: fmt.Sprintf("adopt the existing namespace %q", name)}, nil
+	}
+	return Home{}, nil
+}
+
+func terminating(context string, namespace *corev1.Namespace) Finding {
+	var held []string
+	for _, condition := range namespace.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			held = append(held, condition.Message)
+		}
+	}
+	because := ""
+	if len(held) > 0 {
+		because = " — " + strings.Join(held, "; ")
+	}
+	return Finding{
+		Severity: Refuse,
+		Code:     CodeNamespaceTerminating,
+		Object:   "Namespace " + namespace.Name,
+		Message: fmt.Sprintf("refusing: namespace %q on %s is being deleted%s. Wait until it is gone, or give a different namespace with -n. Nothing was applied.",
+			namespace.Name, context, because),
+		Fix: "kubectl wait --for=delete namespace/" + namespace.Name,
+	}
+}
