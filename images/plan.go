@@ -1,0 +1,157 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"jr2.dev/jr2/internal/seed"
+)
+
+// A Request says which images an Instance needs and where they have to go.
+type Request struct {
+	Instance string
+	// Registry is the prefix under which images are pushed; empty means none.
+	Registry string
+	// Context is the name of the kube context, for messages.
+	Context string
+	// Kind says that the context is a kind cluster.
+	Kind bool
+	// Platforms is the set to build for, such as "linux/amd64". At least one when there are Contexts.
+	Platforms []string
+	// Contexts in build order: images/default first, then the carried folders in walk order.
+	Contexts []Context
+	// Previous is the record of what the cluster runs; nil means none.
+	Previous *Record
+	// Force ignores every "already built" answer.
+	Force bool
+}
+
+// A Decision is what Plan decided: one Image per key.
+type Decision struct {
+	Instance  string
+	Registry  string
+	Platforms []string
+	Images    []Image
+	// Force is Request.Force: a registry that holds a ref does not save its build.
+	Force bool
+	// Notes are warnings, each one line.
+	Notes []string
+}
+
+// An Image is one image of a Decision.
+type Image struct {
+	Key    string // DefaultKey or the content digest
+	Name   string
+	Dir    string
+	Digest string // content digest of Dir, 12 hex digits
+	Ref    string
+	// Skip says that the cluster's record proves the image delivered: nothing is built, pushed or asked.
+	Skip bool
+	// Why gives the reason of Skip, or of its absence, in simple words.
+	Why string
+	// User is the recorded USER of a skipped image.
+	User string
+}
+
+// Needed says whether something has to be built or delivered.
+func (d *Decision) Needed() bool {
+	for _, img := range d.Images {
+		if !img.Skip {
+			return true
+		}
+	}
+	return false
+}
+
+// A NoRegistryError says that images must reach a cluster that is not kind, and that no registry is configured.
+type NoRegistryError struct{ Context string }
+
+func (e *NoRegistryError) Error() string { return fmt.Sprintf(seed.NoRegistry, e.Context) }
+
+// A NoKindLoadError says that images must reach a kind cluster without a registry, which this version cannot do.
+type NoKindLoadError struct{ Context string }
+
+func (e *NoKindLoadError) Error() string {
+	return fmt.Sprintf("context %s is a kind cluster and no `registry` is configured — loading an image into kind nodes is not supported yet: set `registry` in jr2.config.ts (from env) to a registry that the nodes can pull from", e.Context)
+}
+
+// Plan decides per image whether it has to be built and what it is called. It reads the folders and nothing else.
+//
+// A *NoRegistryError or *NoKindLoadError comes only when something has to be built or delivered; the Decision comes with it.
+// Two keys with one content and name (images/default that a Machine also names by URL) share a ref, which Deliver builds once.
+func Plan(ctx context.Context, req Request) (*Decision, error) {
+	d := &Decision{Instance: req.Instance, Registry: req.Registry, Platforms: req.Platforms, Force: req.Force}
+	seen := map[string]bool{}
+	var errs []error
+	for _, c := range req.Contexts {
+		img, err := decide(ctx, req, c)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !seen[img.Key] { // one folder may be named by several Workspaces
+			seen[img.Key] = true
+			d.Images = append(d.Images, img)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if !d.Needed() {
+		return d, nil
+	}
+	if req.Registry == "" {
+		if req.Kind {
+			return d, &NoKindLoadError{req.Context}
+		}
+		return d, &NoRegistryError{req.Context}
+	}
+	d.Notes = registryNotes(req.Registry)
+	return d, nil
+}
+
+// decide names one image and compares it with the record.
+func decide(ctx context.Context, req Request, c Context) (Image, error) {
+	name := c.Name
+	if name == "" {
+		name = filepath.Base(c.Dir)
+	}
+	digest, err := ContextDigest(ctx, c.Dir)
+	if err != nil {
+		return Image{}, err
+	}
+	ref, err := Ref(req.Registry, req.Instance, name, digest, req.Platforms)
+	if err != nil {
+		return Image{}, err
+	}
+	img := Image{Key: c.Key, Name: name, Dir: c.Dir, Digest: digest, Ref: ref}
+	if img.Key == "" {
+		img.Key = digest
+	}
+	user, recorded := req.Previous.find(img.Key, ref)
+	switch {
+	case req.Force:
+		img.Why = "forced"
+	case recorded:
+		img.Skip, img.User, img.Why = true, user, "the cluster's record names it as delivered"
+	case req.Previous == nil || req.Previous.Sandbox[img.Key] == "":
+		img.Why = "the cluster has no record of it"
+	case req.Previous.Sandbox[img.Key] == ref:
+		img.Why = "the cluster's record does not say which USER it declares"
+	default:
+		img.Why = "the cluster runs " + req.Previous.Sandbox[img.Key]
+	}
+	return img, nil
+}
+
+// registryNotes warns of a prefix that means Docker Hub although it may not look so.
+func registryNotes(registry string) []string {
+	first, _, _ := strings.Cut(registry, "/")
+	if first == "localhost" || strings.ContainsAny(first, ".:") {
+		return nil
+	}
+	return []string{fmt.Sprintf("registry %q names no host, so it means docker.io/%s", registry, registry)}
+}
