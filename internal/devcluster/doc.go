@@ -1,0 +1,19 @@
+// Package devcluster starts a real Kubernetes control plane, with simulated nodes, in a few seconds and without a
+// container runtime: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, as child processes on
+// loopback, built from Go modules on first use (package build).
+//
+//	cluster, err := devcluster.Start(ctx, devcluster.Options{})
+//	defer cluster.Close()
+//	client, err := kubernetes.NewForConfig(cluster.Config())
+//
+// It decides how a cluster is put together for tests and for trying things: ports, keys, flags, what a node looks like.
+// It knows nothing of jr2. What a test needs beside a cluster is here too, each useful alone: a Registry, a Buildkitd, a
+// Proxy that makes the API server look older or ill, a BusyboxImage to build from.
+//
+// What is real: admission, defaulting, validation, RBAC, server-side apply, controllers, scheduling, quotas, garbage
+// collection. What is simulated: kubelets. A pod on a node becomes Running and Ready at once and nothing is executed; a
+// Job's pod completes; a claim of the default StorageClass is bound to a volume that nobody reads. No image is pulled, so
+// an image that does not exist runs as well as any other; see Trouble for pods that fail.
+//
+// Processes never outlive their parent: see spawner.
+package devcluster

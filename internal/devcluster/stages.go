@@ -1,0 +1,61 @@
+package devcluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The volumes of kwok's stages belong to a StorageClass and a provisioner of these names.
+const (
+	kwokStorageClass = "kwok-volume"
+	provisioner      = "kwok.x-k8s.io/volume"
+)
+
+// writeStages writes kwok's configuration: the stages that its module ships, our own for pods in trouble, and where it
+// reads the logs of pods.
+func (c *Cluster) writeStages() error {
+	files, err := filepath.Glob(filepath.Join(c.bins.kwok, "stage-*.yaml"))
+	if err != nil {
+		return err
+	}
+	var documents [][]byte
+	for _, file := range files {
+		stage, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		stage = bytes.ReplaceAll(stage, []byte(kwokStorageClass), []byte(StorageClass))
+		if stage, err = sparingTrouble(stage); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		documents = append(documents, stage)
+	}
+	for _, trouble := range troubles() {
+		stage, err := trouble.stage()
+		if err != nil {
+			return err
+		}
+		documents = append(documents, stage)
+	}
+	documents = append(documents, fmt.Appendf(nil, logsDocument, c.state.path(filePodLog)))
+	if err := c.SetPodLog(""); err != nil {
+		return err
+	}
+	return writeFile(c.state.path(fileStages), bytes.Join(documents, []byte("\n---\n")))
+}
+
+const logsDocument = `apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata:
+  name: all
+spec:
+  logs:
+  - logsFile: %q
+`
+
+// SetPodLog sets what every container of every pod answers when it is asked for its log.
+func (c *Cluster) SetPodLog(text string) error {
+	return writeFile(c.state.path(filePodLog), []byte(text))
+}
