@@ -1,0 +1,89 @@
+package render
+
+import "time"
+
+// A Layer is a workload whose rollout a converge waits for and whose running image it verifies.
+type Layer struct {
+	// Name is how people call it: "operator", "orchestrator", "repo cache", "instance harness".
+	Name string
+	// Kind is Deployment, DaemonSet or StatefulSet, all of apps/v1.
+	Kind      string
+	Object    string
+	Namespace string
+	// Selector is a label selector for the Layer's pods, such as app=jr2-repo-cache.
+	Selector string
+	// Container is the one whose image counts; others may be injected by the cluster.
+	Container string
+	// Image is the reference that the container must carry.
+	Image string
+	// Timeout bounds the wait for the rollout.
+	Timeout time.Duration
+}
+
+// OperatorLayer is the operator, shared by the Instances of a cluster.
+func OperatorLayer(in Input) Layer {
+	return Layer{"operator", "Deployment", OperatorDeployment, OperatorNamespace, LabelOperator + "=" + OperatorControlPlane,
+		ManagerContainer, in.Kit.Operator, RolloutTimeout}
+}
+
+// OrchestratorLayer is the Orchestrator of the Instance.
+func OrchestratorLayer(in Input) Layer {
+	return Layer{"orchestrator", "Deployment", Orchestrator, in.namespace(), LabelApp + "=" + Orchestrator,
+		OrchestratorContainer, in.Kit.Orchestrator, RolloutTimeout}
+}
+
+// RepoCacheLayer is the Repo cache, which runs the operator's image.
+func RepoCacheLayer(in Input) Layer {
+	return Layer{"repo cache", "DaemonSet", RepoCacheName, in.namespace(), LabelApp + "=" + RepoCacheName,
+		RepoCacheContainer, in.Kit.Operator, RolloutTimeout}
+}
+
+// InstanceHarnessLayer is the Instance Harness.
+func InstanceHarnessLayer(in Input) Layer {
+	return Layer{"instance harness", "StatefulSet", InstanceHarnessName, in.namespace(), LabelApp + "=" + InstanceHarnessName,
+		HarnessContainer, in.Kit.Harness, HarnessTimeout}
+}
+
+// Layers lists the Layers that this Instance has, in the order in which they roll out.
+func Layers(in Input) []Layer {
+	var layers []Layer
+	if ManagesOperator(in) {
+		layers = append(layers, OperatorLayer(in))
+	}
+	layers = append(layers, OrchestratorLayer(in))
+	if NeedsRepoCache(in) {
+		layers = append(layers, RepoCacheLayer(in))
+	}
+	if NeedsInstanceHarness(in) {
+		layers = append(layers, InstanceHarnessLayer(in))
+	}
+	return layers
+}
+
+// ManagesOperator says whether the converge applies the operator (operator.manage).
+func ManagesOperator(in Input) bool {
+	manage := in.Instance.Operator.Manage
+	return manage == nil || *manage
+}
+
+// NeedsRepoCache says whether a registered Machine makes a Sandbox.
+func NeedsRepoCache(in Input) bool {
+	for _, workflow := range in.Instance.Workflows {
+		if len(workflow.Workspaces) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// NeedsInstanceHarness says whether an Agent runs without a Workspace.
+func NeedsInstanceHarness(in Input) bool {
+	for _, workflow := range in.Instance.Workflows {
+		for _, agent := range workflow.Agents {
+			if agent.Access == "none" {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+package render
+
+import "time"
+
+// Keys of labels and annotations. Values are in the comments.
+const (
+	LabelInstance  = "jr2.dev/instance"             // the Instance's name: on the Namespace and on every object in it
+	LabelManagedBy = "app.kubernetes.io/managed-by" // ManagedBy
+	LabelVersion   = "jr2.dev/version"              // the Kit version: on each of the four workloads
+	LabelApp       = "app"                          // the name of the workload: selects its pods
+	LabelSandbox   = "sandbox.jr2.dev/name"         // the Sandbox's name: set by the operator on every Sandbox pod
+	LabelName      = "app.kubernetes.io/name"       // OperatorName: on the objects of the operator
+	LabelOperator  = "control-plane"                // OperatorControlPlane: selects the operator's pods
+
+	// AnnotationImages holds the image map on the Orchestrator's Deployment: on its own metadata, because the same text on the
+	// pod template would roll the Orchestrator each time a ref moves; an annotation, because a label ends at 63 characters.
+	AnnotationImages = "jr2.dev/images"
+	// AnnotationHeldDigest, on the pod template of the Instance Harness, moves when anything moves that its containers read once.
+	AnnotationHeldDigest = "jr2.dev/held-digest"
+	// AnnotationEnvDigest does the same on the pod template of the Orchestrator, for the keys of jr2-instance.
+	AnnotationEnvDigest = "jr2.dev/env-digest"
+	// These two keep autoscalers from moving a pod that holds a conversation.
+	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // "false"
+	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // "true"
+
+	ManagedBy            = "jr2"
+	OperatorName         = "operator"
+	OperatorControlPlane = "controller-manager"
+)
+
+// Names of objects.
+const (
+	OperatorNamespace  = "jr2-system"
+	OperatorDeployment = "jr2-controller-manager"
+	OperatorAccount    = "jr2-controller-manager"
+	ManagerRole        = "jr2-manager-role"
+	ManagerBinding     = "jr2-manager-rolebinding"
+	ElectionRole       = "jr2-leader-election-role"
+	ElectionBinding    = "jr2-leader-election-rolebinding"
+
+	PriorityControl = "jr2-control"
+	PrioritySandbox = "jr2-sandbox"
+
+	Orchestrator   = "jr2-orchestrator" // Deployment, Service, ServiceAccount, Role, RoleBinding
+	StateClaim     = "jr2-state"
+	InstanceSecret = "jr2-instance"
+
+	HarnessEnvSecret = "jr2-harness-env"
+	HarnessConfig    = "jr2-harness"
+	ImagesConfig     = "jr2-images"
+	HeldConfig       = "jr2-held"
+	HeldSecrets      = "jr2-held-secrets"
+	HeldTLS          = "jr2-held-tls"
+	HeldCA           = "jr2-held-ca"
+	TrustConfig      = "jr2-ca"
+
+	SandboxIngress = "jr2-sandbox-ingress"
+	HarnessIngress = "jr2-instance-harness-ingress"
+
+	RepoCacheName = "jr2-repo-cache" // DaemonSet, ServiceAccount, Role, RoleBinding
+
+	InstanceHarnessName  = "jr2-instance-harness" // StatefulSet, Service
+	InstanceHarnessPods  = "jr2-instance-harness-pods"
+	InstanceHarnessClaim = "conversations-jr2-instance-harness-0"
+
+	// AssemblyPointer is the ConfigMap that names the current Assembly; docs/assembly.md describes it.
+	AssemblyPointer = "jr2-assembly"
+)
+
+// Keys inside ConfigMaps and Secrets, and names of environment variables that the Kit images read.
+const (
+	ImagesKey    = "images.json"
+	HarnessKey   = "harness.json"
+	HeldKey      = "held.json"
+	BootstrapKey = "envoy.json"
+	ScriptKey    = "custodian.lua"
+	CAKey        = "ca.crt"
+
+	KeyInstanceToken = "JR2_INSTANCE_TOKEN"
+	KeySigningKey    = "JR2_SIGNING_KEY"
+	KeyHarnessToken  = "JR2_INSTANCE_HARNESS_TOKEN"
+
+	// ProviderKeyName is the name under which harness.provider.apiKey is held.
+	ProviderKeyName = "JR2_PROVIDER_API_KEY"
+	// SandboxTokenName is the name under which a Custodian holds the token of its pod.
+	SandboxTokenName = "JR2_SANDBOX_TOKEN"
+	// StandInPrefix starts the public stand-in of a held secret; its name follows.
+	StandInPrefix = "jr2-held-"
+)
+
+// Names of containers, as the verification looks for them.
+const (
+	ManagerContainer      = "manager"
+	OrchestratorContainer = "orchestrator"
+	RepoCacheContainer    = "agent"
+	HarnessContainer      = "harness"
+	CustodianContainer    = "custodian"
+)
+
+// Ports.
+const (
+	OperatorHealthPort   = 8081
+	OrchestratorPort     = 4000
+	HarnessPort          = 8080
+	CustodianControlPort = 8081 // on 127.0.0.1
+	CustodianEgressPort  = 15001
+	CustodianHealthPort  = 15021
+)
+
+// How long a rollout may take. The Instance Harness first drains the turns that run.
+const (
+	RolloutTimeout = 180 * time.Second
+	HarnessDrain   = 600 * time.Second
+	HarnessTimeout = HarnessDrain + RolloutTimeout
+)
