@@ -1,7 +1,5 @@
 package apply
 
-import "errors"
-
 // A Class is the cause of a request's failure, read from code, reason, causes and message together, because one status code has many
 // causes: a 403 may be a quota, an account that does not exist yet, a dying namespace, or missing rights.
 type Class string
@@ -30,7 +28,8 @@ const (
 	ClassConflict             Class = "conflict"              // other managers own fields
 	ClassImmutable            Class = "immutable"             // the field cannot be changed
 	ClassDuplicateKeys        Class = "duplicate-keys"        // a list that is merged by key holds a key twice
-	ClassWebhookDenied        Class = "webhook-denied"        // a webhook said no
+	ClassDenied               Class = "admission-denied"      // a webhook, a policy or an admission plug-in said no
+	ClassPriorityClass        Class = "priority-class"        // the pod names a PriorityClass that does not exist
 	ClassInvalid              Class = "invalid"               // the server refuses the object as it is
 	ClassAlreadyExists        Class = "already-exists"        // a create met an object of that name
 	ClassNotFound             Class = "not-found"             // the object is not there
@@ -46,13 +45,3 @@ func (c Class) Retryable() bool {
 	}
 	return false
 }
-
-// Classify tells the cause of an error of the API or of the way to it. It looks through wrapped errors.
-func Classify(err error) Class {
-	if err == nil {
-		return ClassNone
-	}
-	return classify(err)
-}
-
-func classify(err error) Class { return map[bool]Class{true: ClassUnknown}[errors.Is(err, err)] }

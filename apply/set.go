@@ -1,10 +1,16 @@
 package apply
 
 import (
-	"errors"
+	"fmt"
+	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // A Set is a group of objects that live and die together. Its identity is its namespace and its name.
@@ -16,10 +22,159 @@ type Set struct {
 	Objects []*unstructured.Unstructured
 }
 
-// NewSet makes a Set of typed or unstructured objects, which it copies. It fills in apiVersion and kind of typed ones (the kinds of
-// client-go and of apiextensions), drops status and null creation timestamps, and fails with a *SetError that lists every object
-// without a kind or name, every duplicate, every label or annotation that is not a string (also of a pod template) and every
-// repeated key of a list that the server merges by key (Service ports, container ports, env, …).
+// ID is the identity of the set as its objects carry it: "<namespace>/<name>".
+func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
+
+// NewSet makes a Set of typed or unstructured objects, or lists of them, which it copies. It fills in apiVersion and kind of typed
+// ones (the kinds of client-go and of apiextensions), drops what only the server writes (status, null creation timestamps, uid,
+// resourceVersion, generation, managedFields), and fails with a *SetError that lists every object without a kind or name, every
+// duplicate, every label or annotation that is not a string (also of a pod template) and every repeated key of a list that the server
+// merges by key (Service ports, container ports, env, …).
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
-	return nil, errors.ErrUnsupported
+	set := &Set{Name: name, Namespace: namespace}
+	var problems []Problem
+	for i, o := range objs {
+		list, err := unstructuredOf(o)
+		if err != nil {
+			problems = append(problems, Problem{Text: fmt.Sprintf("object %d (%T): %v", i+1, o, err)})
+			continue
+		}
+		set.Objects = append(set.Objects, list...)
+	}
+	problems = append(problems, findDuplicates(set.Objects)...)
+	for _, o := range set.Objects {
+		for _, f := range checkObject(o) {
+			problems = append(problems, Problem{Ref: RefOf(o), Path: f.path, Text: f.text})
+		}
+	}
+	if len(problems) > 0 {
+		return nil, &SetError{Problems: problems}
+	}
+	slices.SortFunc(set.Objects, func(a, b *unstructured.Unstructured) int { return compareRefs(RefOf(a), RefOf(b)) })
+	return set, nil
+}
+
+// findDuplicates names each object that is in the set more than once, with the places of both.
+func findDuplicates(objs []*unstructured.Unstructured) []Problem {
+	var problems []Problem
+	seen := map[Ref]int{}
+	for i, o := range objs {
+		ref := RefOf(o)
+		if ref.Kind == "" || ref.Version == "" || ref.Name == "" {
+			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d has no apiVersion, kind or name", i+1)})
+			continue
+		}
+		if first, ok := seen[ref.key()]; ok {
+			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d is object %d again (%s and %s)", i+1, first+1, RefOf(objs[first]), ref)})
+			continue
+		}
+		seen[ref.key()] = i
+	}
+	return problems
+}
+
+// unstructuredOf copies an object through JSON, so that only JSON's own types remain: a Go int inside an unstructured object would
+// panic when it is copied. A list yields its items.
+func unstructuredOf(o runtime.Object) ([]*unstructured.Unstructured, error) {
+	if meta.IsListType(o) {
+		items, err := meta.ExtractList(o)
+		if err != nil {
+			return nil, err
+		}
+		var all []*unstructured.Unstructured
+		for _, item := range items {
+			list, err := unstructuredOf(item)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, list...)
+		}
+		return all, nil
+	}
+	gvk, err := kindOf(o)
+	if err != nil {
+		return nil, err
+	}
+	var source any = o
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		source = u.Object
+	}
+	raw, err := utiljson.Marshal(source)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+		return nil, err
+	}
+	u.SetGroupVersionKind(gvk)
+	dropServerFields(u.Object)
+	return []*unstructured.Unstructured{u}, nil
+}
+
+// kindOf reads the kind from the object itself, else from the Go type.
+func kindOf(o runtime.Object) (schema.GroupVersionKind, error) {
+	if gvk := o.GetObjectKind().GroupVersionKind(); gvk.Kind != "" && gvk.Version != "" {
+		return gvk, nil
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	if runtime.IsNotRegisteredError(err) {
+		crds := runtime.NewScheme()
+		if err := apiextensionsv1.AddToScheme(crds); err != nil {
+			return schema.GroupVersionKind{}, err
+		}
+		kinds, _, err = crds.ObjectKinds(o)
+	}
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("it states no apiVersion and kind, and its Go type tells none: %w", err)
+	}
+	return kinds[0], nil
+}
+
+// dropServerFields removes what only the server may say. A typed object always brings an empty status and null timestamps.
+func dropServerFields(o map[string]any) {
+	delete(o, "status")
+	if m, ok := o["metadata"].(map[string]any); ok {
+		for _, f := range []string{"uid", "resourceVersion", "generation", "managedFields", "selfLink", "creationTimestamp"} {
+			delete(m, f)
+		}
+	}
+	if templates, ok := dig(o, "spec", "volumeClaimTemplates").([]any); ok {
+		for _, t := range templates {
+			if t, ok := t.(map[string]any); ok {
+				delete(t, "status")
+			}
+		}
+	}
+	dropNullTimestamps(o)
+}
+
+func dropNullTimestamps(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if m, ok := v["metadata"].(map[string]any); ok {
+			if t, ok := m["creationTimestamp"]; ok && t == nil {
+				delete(m, "creationTimestamp")
+			}
+		}
+		for _, x := range v {
+			dropNullTimestamps(x)
+		}
+	case []any:
+		for _, x := range v {
+			dropNullTimestamps(x)
+		}
+	}
+}
+
+// dig follows keys through nested maps; nil when one is not there.
+func dig(v any, keys ...string) any {
+	for _, k := range keys {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[k]
+	}
+	return v
 }

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A fault is one thing that is wrong inside an object.
+type fault struct{ path, text string }
+
+// checkObject finds what the server would drop without a word (labels and annotations that are not strings) or refuse with an error
+// that names no place (repeated keys of lists that are merged by key).
+func checkObject(o *unstructured.Unstructured) []fault {
+	var faults []fault
+	if o.GetKind() == "CustomResourceDefinition" { // its schema holds the word metadata as a property
+		checkStrings(o.Object["metadata"], "metadata", &faults)
+		return faults
+	}
+	checkMetadata(o.Object, "", &faults)
+	checkKeys(o, &faults)
+	return faults
+}
+
+// checkMetadata checks every metadata in the object: its own, of pod templates, of claim templates.
+func checkMetadata(v any, path string, faults *[]fault) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if k == "metadata" {
+				checkStrings(v[k], join(path, k), faults)
+				continue
+			}
+			checkMetadata(v[k], join(path, k), faults)
+		}
+	case []any:
+		for i, x := range v {
+			checkMetadata(x, fmt.Sprintf("%s[%d]", path, i), faults)
+		}
+	}
+}
+
+func checkStrings(metadata any, path string, faults *[]fault) {
+	for _, field := range []string{"annotations", "labels"} {
+		value, ok := dig(metadata, field).(map[string]any)
+		if !ok {
+			if x := dig(metadata, field); x != nil {
+				*faults = append(*faults, fault{join(path, field), "want object, got " + jsonType(x)})
+			}
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(value)) {
+			if _, ok := value[k].(string); !ok {
+				*faults = append(*faults, fault{join(join(path, field), k), "want string, got " + jsonType(value[k])})
+			}
+		}
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case int64, float64:
+		return "number"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// A keyField is a field by which a list is merged, and its value when it is not stated.
+type keyField struct{ name, absent string }
+
+// checkKeys checks the lists that people repeat keys in: those of pods and of Services, as the API's own schema keys them.
+func checkKeys(o *unstructured.Unstructured, faults *[]fault) {
+	if o.GroupVersionKind().Group == "" && o.GetKind() == "Service" {
+		checkList(dig(o.Object, "spec", "ports"), "spec.ports", faults, keyField{name: "port"}, keyField{"protocol", "TCP"})
+		return
+	}
+	path := podSpecPath(o)
+	if path == nil {
+		return
+	}
+	pod, at := dig(o.Object, path...), strings.Join(path, ".")
+	checkList(dig(pod, "volumes"), at+".volumes", faults, keyField{name: "name"})
+	checkList(dig(pod, "imagePullSecrets"), at+".imagePullSecrets", faults, keyField{name: "name"})
+	for _, kind := range []string{"initContainers", "containers"} {
+		checkList(dig(pod, kind), at+"."+kind, faults, keyField{name: "name"})
+		list, _ := dig(pod, kind).([]any)
+		for i, c := range list {
+			at := fmt.Sprintf("%s.%s[%d]", at, kind, i)
+			checkList(dig(c, "ports"), at+".ports", faults, keyField{name: "containerPort"}, keyField{"protocol", "TCP"})
+			checkList(dig(c, "env"), at+".env", faults, keyField{name: "name"})
+			checkList(dig(c, "volumeMounts"), at+".volumeMounts", faults, keyField{name: "mountPath"})
+			checkList(dig(c, "volumeDevices"), at+".volumeDevices", faults, keyField{name: "devicePath"})
+		}
+	}
+}
+
+// podSpecPath is where the pod spec of a workload is, or nil for kinds that hold none.
+func podSpecPath(o *unstructured.Unstructured) []string {
+	gvk := o.GroupVersionKind()
+	switch {
+	case gvk.Group == "" && gvk.Kind == "Pod":
+		return []string{"spec"}
+	case gvk.Group == "batch" && gvk.Kind == "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	case gvk.Group == "apps", gvk.Group == "batch", gvk.Group == "" && gvk.Kind == "ReplicationController":
+		return []string{"spec", "template", "spec"}
+	}
+	return nil
+}
+
+func checkList(list any, path string, faults *[]fault, keys ...keyField) {
+	items, _ := list.([]any)
+	seen := map[string]bool{}
+	for i, item := range items {
+		parts := make([]string, len(keys))
+		for j, k := range keys {
+			value := dig(item, k.name)
+			if value == nil {
+				value = k.absent
+			}
+			if s, ok := value.(string); ok {
+				value = fmt.Sprintf("%q", s)
+			}
+			parts[j] = fmt.Sprintf("%s=%v", k.name, value)
+		}
+		key := strings.Join(parts, ",")
+		if seen[key] {
+			*faults = append(*faults, fault{fmt.Sprintf("%s[%d]", path, i), "duplicate entries for key [" + key + "]"})
+		}
+		seen[key] = true
+	}
+}
