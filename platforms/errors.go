@@ -2,7 +2,6 @@ package platforms
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
 	"jr2.dev/jr2/internal/seed"
@@ -57,8 +56,7 @@ type EmulationError struct {
 func (e *EmulationError) Error() string {
 	architectures := make([]string, len(e.Missing))
 	for i, platform := range e.Missing {
-		_, architectures[i], _ = strings.Cut(platform, "/")
-		architectures[i] = path.Dir(architectures[i] + "/") // the variant is no part of an emulator's name
+		architectures[i] = architecture(platform)
 	}
 	return fmt.Sprintf(seed.CannotEmulate, strings.Join(e.Missing, ", "), strings.Join(e.Offered, ", ")) + "\n  " +
 		fmt.Sprintf(seed.InstallEmulation, strings.Join(unique(architectures), ","))

@@ -45,13 +45,13 @@ type Need struct {
 func Unserved(nodes []corev1.Node, offered []string) []Need {
 	var needs []Need
 	for _, node := range nodes {
-		platform, architecture := ofNode(node)
-		if architecture == "" || len(Missing([]string{platform}, offered)) == 0 {
+		platform, shown := ofNode(node)
+		if shown == "" || len(Missing([]string{platform}, offered)) == 0 {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(needs, architecture, func(n Need, a string) int { return strings.Compare(n.Architecture, a) })
+		at, found := slices.BinarySearchFunc(needs, shown, func(n Need, a string) int { return strings.Compare(n.Architecture, a) })
 		if !found {
-			needs = slices.Insert(needs, at, Need{Architecture: architecture})
+			needs = slices.Insert(needs, at, Need{Architecture: shown})
 		}
 		needs[at].Nodes = append(needs[at].Nodes, node.Name)
 	}

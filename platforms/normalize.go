@@ -43,3 +43,10 @@ func Missing(want, offered []string) []string {
 	}
 	return unique(missing)
 }
+
+// architecture returns the middle of a platform in normal form, without its variant: neither an emulator nor a tag has one.
+func architecture(platform string) string {
+	_, rest, _ := strings.Cut(platform, "/")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}

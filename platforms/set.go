@@ -1,7 +1,7 @@
 package platforms
 
 import (
-	"path"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -29,7 +29,7 @@ type Set struct {
 func (s Set) Suffix() string {
 	var b strings.Builder
 	for _, platform := range s.Platforms {
-		b.WriteString("-" + path.Base(platform))
+		b.WriteString("-" + architecture(platform))
 	}
 	return b.String()
 }
@@ -63,16 +63,16 @@ func FromNodes(nodes []corev1.Node, soon ...corev1.Node) (Set, error) {
 	set := Set{Nodes: len(nodes)}
 	var reported []string
 	for _, node := range slices.Concat(nodes, soon) {
-		platform, architecture := ofNode(node)
+		platform, shown := ofNode(node)
 		switch {
-		case architecture == "":
+		case shown == "":
 			continue
 		case slices.Contains(Supported(), platform):
 			set.Platforms = append(set.Platforms, platform)
 		default:
-			set.Skipped = append(set.Skipped, architecture)
+			set.Skipped = append(set.Skipped, shown)
 		}
-		reported = append(reported, architecture)
+		reported = append(reported, shown)
 	}
 	if len(set.Platforms) == 0 {
 		return Set{}, &NoneError{Architectures: unique(reported), Nodes: len(nodes) + len(soon)}
@@ -83,24 +83,17 @@ func FromNodes(nodes []corev1.Node, soon ...corev1.Node) (Set, error) {
 
 // ofNode returns a node's platform in normal form and its architecture as it is shown: with the operating system before it when
 // that is not Linux, because a windows/amd64 node runs no linux/amd64 image. Both are empty when the node reports none.
-func ofNode(node corev1.Node) (platform, architecture string) {
+func ofNode(node corev1.Node) (platform, shown string) {
 	info := node.Status.NodeInfo
 	if info.Architecture == "" {
 		return "", ""
 	}
-	system := strings.ToLower(info.OperatingSystem)
-	if system == "" {
-		system = "linux"
+	system := strings.ToLower(cmp.Or(info.OperatingSystem, "linux"))
+	platform, err := Normalize(system + "/" + info.Architecture)
+	if err != nil { // a word that no image format knows: shown as the node says it
+		platform = system + "/" + info.Architecture
 	}
-	architecture = info.Architecture
-	platform, err := Normalize(system + "/" + architecture)
-	if err == nil && system == "linux" {
-		architecture = strings.TrimPrefix(platform, "linux/")
-	}
-	if system != "linux" {
-		architecture = system + "/" + architecture
-	}
-	return platform, architecture
+	return platform, strings.TrimPrefix(platform, "linux/")
 }
 
 // unique sorts and removes duplicates; nil stays nil.
