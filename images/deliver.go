@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+
+	"jr2.dev/jr2/platforms"
 )
 
 // Options of Deliver. The zero value works.
@@ -27,8 +29,131 @@ type Options struct {
 // delivered before it.
 //
 // builder is called at most once, and only when something has to be built: an image that the record or the registry proves is
-// not. Before the first build the builder's platforms are checked, so that nothing is built when one of them cannot be. An image
-// counts as delivered when its registry gave it back: every platform, one USER.
+// not. Before the first build the builder's platforms are checked, so that nothing is built when one of them cannot be
+// (*platforms.EmulationError). An image counts as delivered when its registry gave it back: every platform, one USER.
 func Deliver(ctx context.Context, d *Decision, builder func(context.Context) (Builder, error), opts Options) (map[string]Delivered, error) {
-	return nil, nil
+	run := &delivery{decision: d, connect: builder, opts: opts, deliverer: opts.Deliverer, emit: opts.Events}
+	if run.deliverer == nil {
+		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure}
+	}
+	if run.emit == nil {
+		run.emit = func(Event) {}
+	}
+	out, byRef := map[string]Delivered{}, map[string]Delivered{}
+	for _, img := range d.Images {
+		got, done := byRef[img.Ref]
+		if !done {
+			var err error
+			if got, err = run.image(ctx, img); err != nil {
+				return out, err
+			}
+			byRef[img.Ref] = got
+		}
+		out[img.Key] = got
+	}
+	return out, nil
+}
+
+// delivery is one run of Deliver.
+type delivery struct {
+	decision  *Decision
+	connect   func(context.Context) (Builder, error)
+	opts      Options
+	deliverer Deliverer
+	emit      func(Event)
+	builder   Builder // nil until something has to be built
+}
+
+func (r *delivery) image(ctx context.Context, img Image) (Delivered, error) {
+	if img.Skip {
+		r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: img.User, Source: "record"})
+		return Delivered{Ref: img.Ref, User: img.User}, nil
+	}
+	if !r.decision.Force {
+		got, have, err := r.deliverer.Have(ctx, img, r.decision.Instance, r.decision.Platforms)
+		if err != nil {
+			return Delivered{}, err
+		}
+		if have {
+			r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: got.User, Source: "registry"})
+			return got, nil
+		}
+	}
+	if err := r.prepare(ctx); err != nil {
+		return Delivered{}, err
+	}
+	r.emit(Building{Name: img.Name, Ref: img.Ref})
+	got, err := r.deliverer.Send(ctx, r.builder, r.request(img))
+	if err != nil {
+		return Delivered{}, err
+	}
+	if got.User == "" {
+		r.emit(NoUser{Name: img.Name, Ref: img.Ref})
+	} else {
+		r.emit(User{Name: img.Name, Ref: img.Ref, User: got.User})
+	}
+	r.emit(Pushed{Name: img.Name, Ref: img.Ref, Registry: r.decision.Registry, Digest: got.Digest, Platforms: sorted(r.decision.Platforms)})
+	return got, nil
+}
+
+// prepare finds the builder and asks once whether it can build for every platform.
+func (r *delivery) prepare(ctx context.Context) error {
+	if r.builder != nil {
+		return nil
+	}
+	builder, err := r.connect(ctx)
+	if err != nil {
+		return err
+	}
+	offered, err := builder.Platforms(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		offered = nil // a builder that cannot say what it builds for has no opinion; the build will tell
+	}
+	if err := platforms.CheckBuilder(r.decision.Platforms, offered); err != nil {
+		return err
+	}
+	r.builder = builder
+	return nil
+}
+
+func (r *delivery) request(img Image) BuildRequest {
+	return BuildRequest{
+		Name: img.Name, Dir: img.Dir, Ref: img.Ref,
+		Platforms: sorted(r.decision.Platforms),
+		Labels:    map[string]string{LabelKind: KindSandbox, LabelInstance: r.decision.Instance},
+		BuildArgs: r.opts.BuildArgs,
+		Progress:  r.emit,
+		BeforePush: func(ctx context.Context, images []Built) error {
+			return beforePush(ctx, img, images)
+		},
+	}
+}
+
+// beforePush refuses what could not serve: a last stage that stands on an image for another platform, USERs that differ, and a
+// folder that is no longer the one that the ref names. A pushed image could not be taken back.
+func beforePush(ctx context.Context, img Image, images []Built) error {
+	wrong, users := map[string]string{}, map[string]string{}
+	for _, image := range images {
+		users[image.Platform] = image.User
+		if image.BasePlatform != "" && architecture(image.BasePlatform) != architecture(image.Platform) {
+			wrong[image.Platform] = image.BasePlatform
+		}
+	}
+	if len(wrong) > 0 {
+		return &PlatformError{Ref: img.Ref, Wrong: wrong, Base: true}
+	}
+	if _, err := oneUser(img.Ref, users); err != nil {
+		return err
+	}
+	digest, err := ContextDigest(ctx, img.Dir)
+	if err != nil {
+		return err
+	}
+	if digest != img.Digest {
+		return &ChangedError{Dir: img.Dir, Ref: img.Ref}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // A Record is the map of images that a cluster runs: the jr2-images ConfigMap and the jr2.dev/images annotation hold it as JSON.
@@ -50,7 +51,7 @@ func (r *Record) find(key, ref string) (user string, ok bool) {
 			return user, true
 		}
 	}
-	for other := range maps.Keys(r.Sandbox) {
+	for _, other := range slices.Sorted(maps.Keys(r.Sandbox)) {
 		if r.Sandbox[other] == ref {
 			if user, ok = r.SandboxUser[other]; ok {
 				return user, true

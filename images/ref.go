@@ -1,11 +1,14 @@
 package images
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
+
+	"jr2.dev/jr2/platforms"
 )
 
 // A RefError says why no valid image reference can be made.
@@ -59,25 +62,23 @@ func checkRef(ref, instance, name string) error {
 func archSuffix(platformSet []string) (string, error) {
 	archs := make([]string, 0, len(platformSet))
 	for _, p := range platformSet {
-		parts := strings.Split(p, "/")
-		if len(parts) < 2 || parts[1] == "" {
-			return "", fmt.Errorf("platform %q is not of the form os/architecture", p)
+		normal, err := platforms.Normalize(p)
+		if err != nil {
+			return "", err
 		}
-		archs = append(archs, parts[1])
+		archs = append(archs, architecture(normal))
 	}
 	slices.Sort(archs)
 	archs = slices.Compact(archs)
 	if len(archs) == 0 {
-		return "", fmt.Errorf("an image needs at least one platform")
+		return "", errors.New("an image needs at least one platform to be built for")
 	}
 	return "-" + strings.Join(archs, "-"), nil
 }
 
-// domain is the registry that a reference resolves to: "docker.io" when its first segment is no host.
-func domain(ref string) (string, error) {
-	named, err := reference.ParseNormalizedNamed(ref)
-	if err != nil {
-		return "", &RefError{ref, err.Error()}
-	}
-	return reference.Domain(named), nil
+// architecture is the second part of a platform in normal form.
+func architecture(platform string) string {
+	_, rest, _ := strings.Cut(platform, "/")
+	arch, _, _ := strings.Cut(rest, "/")
+	return arch
 }

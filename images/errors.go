@@ -1,0 +1,149 @@
+package images
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// An Attempt is one address at which a builder was looked for.
+type Attempt struct {
+	Address string
+	Err     error
+}
+
+// A NoBuilderError says that an image has to be built and no builder answers.
+type NoBuilderError struct{ Tried []Attempt }
+
+func (e *NoBuilderError) Error() string {
+	var b strings.Builder
+	b.WriteString("no builder answers, and an image has to be built — start buildkitd, or set BUILDKIT_HOST to the address of one. Tried:")
+	for _, t := range e.Tried {
+		fmt.Fprintf(&b, "\n  %s: %v", t.Address, t.Err)
+	}
+	return b.String()
+}
+
+// Unwrap gives the reasons of all attempts.
+func (e *NoBuilderError) Unwrap() []error {
+	errs := make([]error, len(e.Tried))
+	for i, t := range e.Tried {
+		errs[i] = t.Err
+	}
+	return errs
+}
+
+// A Source is a place in a Dockerfile.
+type Source struct {
+	File string
+	Line int    // from 1
+	Text string // the line itself
+}
+
+// A BuildError says that a build failed. Nothing was pushed.
+type BuildError struct {
+	Name, Ref, Dir string
+	// Sources are the places that the builder blames, the innermost first.
+	Sources []Source
+	// Log is the end of the output of the steps that failed.
+	Log []string
+	Err error
+}
+
+func (e *BuildError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "sandbox image %q (%s) cannot be built: %s", e.Name, e.Dir, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
+	for _, s := range e.Sources {
+		fmt.Fprintf(&b, "\n  %s:%d: %s", s.File, s.Line, s.Text)
+	}
+	for _, line := range e.Log {
+		b.WriteString("\n  | " + line)
+	}
+	return b.String()
+}
+
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// A PushError says that an image was built and its registry did not take it.
+type PushError struct {
+	Name, Ref string
+	Err       error
+}
+
+func (e *PushError) Error() string {
+	return fmt.Sprintf("sandbox image %q was built and cannot be pushed as %s: %s", e.Name, e.Ref, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
+}
+
+func (e *PushError) Unwrap() error { return e.Err }
+
+// A RegistryError says that a registry did not let us read an image.
+type RegistryError struct {
+	Ref string
+	// Host is the registry.
+	Host string
+	// Unauthorized says that the registry refused the credentials (or their absence) with 401.
+	Unauthorized bool
+	Err          error
+}
+
+func (e *RegistryError) Error() string {
+	if e.Unauthorized {
+		return fmt.Sprintf("registry %s refuses the credentials for %s — log in first: docker login %s (%v)", e.Host, e.Ref, e.Host, e.Err)
+	}
+	return fmt.Sprintf("registry %s cannot be asked for %s: %v", e.Host, e.Ref, e.Err)
+}
+
+func (e *RegistryError) Unwrap() error { return e.Err }
+
+// A PlatformError says that an image is not made for the platforms that it claims or should have.
+type PlatformError struct {
+	Ref string
+	// Missing are wanted platforms for which there is no image.
+	Missing []string
+	// Wrong maps a platform to what was found in its place: the platform of the config, or of the base image of the last stage.
+	Wrong map[string]string
+	// Base says that Wrong is about the base image.
+	Base bool
+}
+
+func (e *PlatformError) Error() string {
+	var parts []string
+	if len(e.Missing) > 0 {
+		parts = append(parts, "it holds no image for "+strings.Join(e.Missing, ", "))
+	}
+	for _, p := range slices.Sorted(maps.Keys(e.Wrong)) {
+		if e.Base {
+			parts = append(parts, fmt.Sprintf("the last stage for %s stands on an image for %s (a --platform in its FROM, or a base tag without %s)", p, e.Wrong[p], p))
+		} else {
+			parts = append(parts, fmt.Sprintf("the image for %s says that it is for %s", p, e.Wrong[p]))
+		}
+	}
+	return fmt.Sprintf("image %s would not run on every node: %s", e.Ref, strings.Join(parts, "; "))
+}
+
+// A UserError says that an image declares different USERs for different platforms, so that no one seat fits it.
+type UserError struct {
+	Ref string
+	// Users maps each platform to its USER; "" for none.
+	Users map[string]string
+}
+
+func (e *UserError) Error() string {
+	var parts []string
+	for _, p := range slices.Sorted(maps.Keys(e.Users)) {
+		user := "none"
+		if e.Users[p] != "" {
+			user = fmt.Sprintf("%q", e.Users[p])
+		}
+		parts = append(parts, p+" declares "+user)
+	}
+	return fmt.Sprintf("image %s must declare the same USER for every platform: %s", e.Ref, strings.Join(parts, ", "))
+}
+
+// A ChangedError says that a folder was changed while it was built, so that its name would not name its content.
+type ChangedError struct{ Dir, Ref string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("image context %s changed while %s was built; nothing was pushed — run again", e.Dir, e.Ref)
+}
