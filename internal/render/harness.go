@@ -1,0 +1,155 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	conversations    = "conversations" // the claim template and its volume
+	conversationsDir = "/conversations"
+	trustDir         = "/etc/jr2/ca"
+	workGroup        = 2000
+)
+
+// InstanceHarness renders the Harness of Agents that work without a Workspace; nil when every Agent has one. It needs the signing
+// key, because its pod carries the hash of a token that derives from it.
+func InstanceHarness(in Input) ([]runtime.Object, error) {
+	if in.Instance == nil {
+		return nil, ErrNoInstance
+	}
+	if !NeedsInstanceHarness(in) {
+		return nil, nil
+	}
+	if err := in.complete(); err != nil {
+		return nil, err
+	}
+	governing := in.service(InstanceHarnessPods, InstanceHarnessName, HarnessPort)
+	governing.Spec.ClusterIP = corev1.ClusterIPNone
+	return []runtime.Object{
+		governing,
+		in.service(InstanceHarnessName, InstanceHarnessName, HarnessPort),
+		instanceHarnessSet(in),
+	}, nil
+}
+
+func instanceHarnessSet(in Input) *appsv1.StatefulSet {
+	claim := corev1.PersistentVolumeClaim{
+		TypeMeta:   kind("v1", "PersistentVolumeClaim"),
+		ObjectMeta: metav1.ObjectMeta{Name: conversations, Labels: in.labels()},
+		Spec:       claimSpec(),
+	}
+	return &appsv1.StatefulSet{
+		TypeMeta:   kind("apps/v1", "StatefulSet"),
+		ObjectMeta: in.meta(InstanceHarnessName, LabelApp, InstanceHarnessName, LabelVersion, in.Kit.Version),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             ptr(int32(1)),
+			ServiceName:          InstanceHarnessPods,
+			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{LabelApp: InstanceHarnessName}},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
+			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+				WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: in.labels(LabelApp, InstanceHarnessName),
+					Annotations: map[string]string{
+						AnnotationHeldDigest: heldDigest(in), AnnotationSafeToEvict: "false", AnnotationDoNotDisrupt: "true"},
+				},
+				Spec: instanceHarnessPod(in),
+			},
+		},
+	}
+}
+
+func instanceHarnessPod(in Input) corev1.PodSpec {
+	security := hardenedPod()
+	security.FSGroup = ptr(int64(workGroup))
+	volumes := custodianVolumes()
+	if len(in.CABundle) > 0 {
+		volumes = append(volumes, configVolume("ca", TrustConfig))
+	}
+	return corev1.PodSpec{
+		PriorityClassName:             in.sandboxClass(),
+		AutomountServiceAccountToken:  ptr(false),
+		SecurityContext:               security,
+		TerminationGracePeriodSeconds: ptr(int64(HarnessDrain.Seconds())),
+		InitContainers:                []corev1.Container{custodianContainer(in)},
+		Containers:                    []corev1.Container{harnessContainer(in)},
+		Volumes:                       volumes,
+	}
+}
+
+func harnessContainer(in Input) corev1.Container {
+	mounts := []corev1.VolumeMount{{Name: conversations, MountPath: conversationsDir}}
+	if len(in.CABundle) > 0 {
+		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: trustDir, ReadOnly: true})
+	}
+	ours := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: HarnessEnvSecret}}}
+	return corev1.Container{
+		Name:            HarnessContainer,
+		Image:           in.Kit.Harness,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: HarnessPort, Protocol: corev1.ProtocolTCP}},
+		Env:             harnessEnv(in),
+		EnvFrom:         append([]corev1.EnvFromSource{ours}, in.Instance.Harness.EnvFrom...),
+		VolumeMounts:    mounts,
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(HarnessPort)}},
+			InitialDelaySeconds: 1, PeriodSeconds: 2, FailureThreshold: 15,
+		},
+		Resources:       sized("250m", "1Gi", "1Gi"),
+		SecurityContext: hardened(),
+	}
+}
+
+// harnessEnv is the environment of the Instance Harness, in order of rising precedence: a name that comes twice keeps its last value.
+func harnessEnv(in Input) []corev1.EnvVar {
+	env := []corev1.EnvVar{
+		{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: HarnessConfig}, Key: HarnessKey}}},
+		{Name: "JR2_MENU_ONLY", Value: "1"},
+	}
+	for _, e := range in.Instance.Harness.Env {
+		if e.ValueFrom != nil {
+			env = append(env, corev1.EnvVar{Name: e.Name, ValueFrom: e.ValueFrom.DeepCopy()})
+		}
+	}
+	env = append(env,
+		corev1.EnvVar{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
+		corev1.EnvVar{Name: SandboxTokenName, Value: StandInPrefix + SandboxTokenName},
+	)
+	for _, held := range heldSecrets(in) {
+		env = append(env, corev1.EnvVar{Name: held.Name, Value: StandInPrefix + held.Name})
+	}
+	if len(in.CABundle) > 0 {
+		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + CAKey})
+	}
+	hash := sha256.Sum256([]byte(HarnessToken(in.SigningKey).Reveal()))
+	return lastOfEach(append(env,
+		corev1.EnvVar{Name: "JR2_CONVERSATIONS_DIR", Value: conversationsDir},
+		corev1.EnvVar{Name: "JR2_HARNESS_TOKEN_SHA256", Value: hex.EncodeToString(hash[:])},
+	))
+}
+
+// lastOfEach drops every variable that a later one of the same name would hide: a server-side apply refuses repeated names.
+func lastOfEach(env []corev1.EnvVar) []corev1.EnvVar {
+	last := map[string]int{}
+	for i, e := range env {
+		last[e.Name] = i
+	}
+	kept := env[:0]
+	for i, e := range env {
+		if last[e.Name] == i {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

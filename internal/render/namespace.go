@@ -1,0 +1,14 @@
+package render
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Namespace renders the Namespace of the Instance, with its owner label alone: all else on it belongs to the cluster's owner.
+func Namespace(in Input) *corev1.Namespace {
+	return &corev1.Namespace{
+		TypeMeta:   kind("v1", "Namespace"),
+		ObjectMeta: metav1.ObjectMeta{Name: in.namespace(), Labels: map[string]string{LabelInstance: in.Instance.Name}},
+	}
+}
