@@ -3,7 +3,11 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 )
 
@@ -13,5 +17,215 @@ import (
 // The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ObjectError, or several of them joined: objects that can be
 // applied in the same wave are, and no later wave starts.
 func Apply(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*Outcome, error) {
-	return &Outcome{}, errors.ErrUnsupported
+	r, err := newRun(cfg, set, opts)
+	if err != nil {
+		return &Outcome{}, err
+	}
+	err = r.apply(ctx)
+	return r.outcome(), err
+}
+
+// A run is one Apply.
+type run struct {
+	set     *Set
+	opts    Options
+	cluster *cluster
+	events  *emitter
+	retry   retrier
+
+	orders []order         // as set.Objects
+	wanted map[Ref]bool    // the keys of the set
+	kinds  map[string]bool // that the set brings
+	inv    *inventory
+	live   *live
+
+	mu      sync.Mutex
+	results []ObjectResult // as set.Objects; an empty action is an object that was not reached
+	pruned  []ObjectResult
+	records map[Ref]record
+	started [waveCount]time.Time
+}
+
+func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
+	opts = opts.withDefaults()
+	r := &run{set: set, opts: opts, events: &emitter{fn: opts.Events}, wanted: map[Ref]bool{}, kinds: kindsOf(set.Objects)}
+	r.retry = retrier{limits: opts.Retry, events: r.events}
+	r.live = &live{}
+	r.results = make([]ObjectResult, len(set.Objects))
+	for _, o := range set.Objects {
+		ord, err := newOrder(o, set)
+		if err != nil {
+			return nil, err
+		}
+		r.orders = append(r.orders, ord)
+		r.wanted[ord.ref.key()] = true
+	}
+	var err error
+	r.cluster, err = connect(cfg, r.events)
+	return r, err
+}
+
+func (r *run) apply(ctx context.Context) error {
+	err := r.retry.do(ctx, (&inventory{set: r.set}).ref(), func(ctx context.Context) (err error) {
+		r.inv, err = loadInventory(ctx, r.cluster.typed, r.set)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
+		return err
+	}
+	if err := r.checkOwners(); err != nil {
+		return err
+	}
+	if err := r.announce(ctx); err != nil {
+		return err
+	}
+	if err := r.writeWaves(ctx); err != nil {
+		// What was done is worth keeping, and the next run completes it without this too.
+		if ctx.Err() == nil && !r.opts.DryRun {
+			err = errors.Join(err, r.keep(ctx))
+		}
+		return err
+	}
+	if r.opts.Prune {
+		r.pruned, err = r.prune(ctx, r.records)
+	}
+	if r.opts.DryRun {
+		return err
+	}
+	return errors.Join(err, r.keep(ctx))
+}
+
+// refs lists what the run must look at: the set, and what it may prune.
+func (r *run) refs() []Ref {
+	var refs []Ref
+	for _, o := range r.orders {
+		refs = append(refs, o.ref)
+	}
+	if r.opts.Prune {
+		for k, rec := range r.inv.records {
+			if !r.wanted[k] {
+				refs = append(refs, rec.Ref)
+			}
+		}
+	}
+	return refs
+}
+
+// checkOwners refuses the whole set, before the first write, when another set holds one of its objects.
+func (r *run) checkOwners() error {
+	if r.opts.Adopt {
+		return nil
+	}
+	var errs []error
+	for _, o := range r.orders {
+		now := r.live.get(o.ref)
+		if now == nil {
+			continue
+		}
+		if owner := now.Annotations[SetAnnotation]; owner != "" && owner != r.set.ID() {
+			errs = append(errs, &OwnedError{Ref: o.ref, Owner: owner, Set: r.set.ID()})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// announce writes the inventory before the objects: all that may exist from now on. When the set brings its own namespace, that is
+// written first, because nothing can be noted before.
+func (r *run) announce(ctx context.Context) error {
+	r.records = maps.Clone(r.inv.records)
+	for i, o := range r.orders {
+		if o.ref.Group == "" && o.ref.Kind == "Namespace" && o.ref.Name == r.set.Namespace {
+			if err := r.applyIndex(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	more := false
+	for _, o := range r.orders {
+		if _, ok := r.records[o.ref.key()]; !ok {
+			r.records[o.ref.key()] = record{Ref: o.ref}
+			more = true
+		}
+	}
+	if !more || r.opts.DryRun {
+		return nil
+	}
+	return r.keep(ctx)
+}
+
+func (r *run) keep(ctx context.Context) error {
+	return r.retry.do(ctx, r.inv.ref(), func(ctx context.Context) error {
+		err := r.inv.write(ctx, r.records)
+		if errors.Is(err, ErrInventoryMoved) {
+			return final{err}
+		}
+		return err
+	})
+}
+
+func (r *run) writeWaves(ctx context.Context) error {
+	for w, indexes := range wavesOf(r.set.Objects) {
+		r.started[w] = time.Now()
+		err := r.each(len(indexes), func(i int) error { return r.applyIndex(ctx, indexes[i]) })
+		if err != nil {
+			return err
+		}
+		if w == waveKinds && len(indexes) > 0 {
+			if err := r.settleKinds(ctx, r.outcome().Objects); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// applyIndex writes the object of that index, unless it was written already.
+func (r *run) applyIndex(ctx context.Context, i int) error {
+	if r.results[i].Action != "" {
+		return nil
+	}
+	if err := r.awaitServers(ctx, r.orders[i]); err != nil {
+		return err
+	}
+	result, rec, err := r.writeObject(ctx, r.orders[i])
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.results[i] = result
+	if rec.Kind != "" {
+		r.records[rec.key()] = rec
+	}
+	r.mu.Unlock()
+	r.events.emit(Applied{Ref: result.Ref, Action: result.Action})
+	return nil
+}
+
+// each calls do for 0 to n-1, so many at a time as the options allow, and joins the errors in order. One failure stops nobody else.
+func (r *run) each(n int, do func(int) error) error {
+	errs := make([]error, n)
+	var g errgroup.Group
+	g.SetLimit(r.opts.Concurrency)
+	for i := range n {
+		g.Go(func() error {
+			errs[i] = do(i)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *run) outcome() *Outcome {
+	out := &Outcome{}
+	for _, x := range r.results {
+		if x.Action != "" {
+			out.Objects = append(out.Objects, x)
+		}
+	}
+	out.Objects = append(out.Objects, r.pruned...)
+	return out
 }

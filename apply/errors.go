@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -72,4 +73,21 @@ func (e *SetError) Error() string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+var errNoNamespace = errors.New("the kind lives in a namespace, and the object names none")
+
+// A TerminatingError is a namespace that is being deleted, so that nothing can be written into it.
+type TerminatingError struct {
+	Namespace string
+	// Blocked says what holds it, in the cluster's own words; empty when the cluster says nothing.
+	Blocked []string
+}
+
+func (e *TerminatingError) Error() string {
+	text := fmt.Sprintf("namespace %q is terminating", e.Namespace)
+	if len(e.Blocked) > 0 {
+		text += ", blocked by: " + strings.Join(e.Blocked, "; ")
+	}
+	return text
 }

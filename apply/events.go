@@ -52,3 +52,11 @@ func (Retrying) event() {}
 func (Waiting) event()  {}
 func (Progress) event() {}
 func (LockHeld) event() {}
+
+// Warned is a warning that the server sent with its answer.
+type Warned struct {
+	Ref  Ref
+	Text string
+}
+
+func (Warned) event() {}

@@ -57,6 +57,3 @@ func (o Options) withDefaults() Options {
 
 // DefaultFieldManager is the field manager of this engine.
 const DefaultFieldManager = "jr2"
-
-// SetAnnotation is the mark of the set that an object belongs to: "<namespace>/<name>".
-const SetAnnotation = "jr2.dev/set"

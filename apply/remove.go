@@ -3,8 +3,11 @@ package apply
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -21,5 +24,78 @@ type RemoveOptions struct {
 // Remove deletes the objects that exist and waits until they are gone. Objects, and kinds, that do not exist are reported as Absent.
 // An object that finalizers hold beyond the timeout is reported as Terminating, without an error.
 func Remove(ctx context.Context, cfg *rest.Config, opts RemoveOptions, refs ...Ref) ([]ObjectResult, error) {
-	return nil, errors.ErrUnsupported
+	if opts.Timeout <= 0 {
+		opts.Timeout = time.Minute
+	}
+	r, err := newRun(cfg, &Set{}, Options{Events: opts.Events, Retry: Retry{Limit: opts.Timeout}})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]ObjectResult, len(refs))
+	err = r.each(len(refs), func(i int) (err error) {
+		results[i], err = r.removeOne(ctx, refs[i], opts)
+		if err == nil {
+			r.events.emit(Removed{Ref: refs[i], Action: results[i].Action, Why: results[i].Why})
+		}
+		return err
+	})
+	return results, err
+}
+
+func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (ObjectResult, error) {
+	absent := ObjectResult{Ref: ref, Action: Absent}
+	at, err := r.cluster.at(ref)
+	if meta.IsNoMatchError(err) {
+		gone, err := r.unserved(ref)
+		if err == nil && gone {
+			return absent, nil
+		}
+		return ObjectResult{Ref: ref}, &ObjectError{Ref: ref, Class: ClassNoMatch, Err: errors.Join(errUnknownKind, err)}
+	}
+	if err != nil {
+		return ObjectResult{Ref: ref}, err
+	}
+	now, err := r.getMeta(ctx, at, ref)
+	if err != nil || now == nil {
+		return absent, err
+	}
+	if key, value, _ := strings.Cut(opts.Owner, "="); opts.Owner != "" && now.Labels[key] != value {
+		return ObjectResult{Ref: ref, UID: string(now.UID), Action: Kept, Why: "it does not carry the label " + opts.Owner}, nil
+	}
+	background := metav1.DeletePropagationBackground
+	err = r.retry.do(ctx, ref, func(ctx context.Context) error {
+		err := at.Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &now.UID}, PropagationPolicy: &background})
+		if c := Classify(err); c == ClassNotFound || c == ClassStale { // gone, or another object has the name
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return ObjectResult{Ref: ref}, err
+	}
+	err = waitGone(ctx, at, ref, now.UID, opts.Timeout)
+	if Classify(err) == ClassBeingDeleted {
+		return ObjectResult{Ref: ref, UID: string(now.UID), Action: Terminating, Why: errors.Unwrap(err).Error()}, nil
+	}
+	return ObjectResult{Ref: ref, UID: string(now.UID), Action: Pruned}, err
+}
+
+var errUnknownKind = errors.New("the server could not be asked for its kind")
+
+// unserved says that the server itself, asked for this group and version, does not serve the kind. The mapper alone can't tell: it
+// leaves out groups whose server is away.
+func (r *run) unserved(ref Ref) (bool, error) {
+	list, err := r.cluster.typed.Discovery().ServerResourcesForGroupVersion(ref.GroupVersionKind().GroupVersion().String())
+	switch Classify(err) {
+	case ClassNone:
+		for _, x := range list.APIResources {
+			if x.Kind == ref.Kind {
+				return false, nil
+			}
+		}
+		return true, nil
+	case ClassNoMatch, ClassNotFound:
+		return true, nil
+	}
+	return false, err
 }

@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// A cluster is the ways to one API server. Objects of the set travel through the metadata client: its answers hold no values, so
+// that a Secret's data is never read back.
+type cluster struct {
+	meta    metadata.Interface
+	dynamic dynamic.Interface
+	typed   kubernetes.Interface
+	disc    discovery.CachedDiscoveryInterface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// connect makes the clients from a copy of cfg without the client-side limiter: the server has its own fairness, and Apply its own
+// bound. Warnings of the server go to the events; by default client-go would write them to the process's log.
+func connect(cfg *rest.Config, events *emitter) (*cluster, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.RateLimiter = -1, nil
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = nil, warner{events}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{}
+	if c.meta, err = metadata.NewForConfigAndClient(cfg, client); err != nil {
+		return nil, err
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(cfg, client); err != nil {
+		return nil, err
+	}
+	if c.typed, err = kubernetes.NewForConfigAndClient(cfg, client); err != nil {
+		return nil, err
+	}
+	c.disc = memory.NewMemCacheClient(c.typed.Discovery())
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.disc)
+	return c, nil
+}
+
+type warner struct{ events *emitter }
+
+func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, _ string, text string) {
+	if code != 299 || text == "" {
+		return
+	}
+	ref, _ := ctx.Value(refKey{}).(Ref)
+	w.events.emit(Warned{Ref: ref, Text: text})
+}
+
+// refKey carries the Ref that a request is about to the handler of warnings.
+type refKey struct{}
+
+// mapping tells the resource of a kind. A kind that is not served is looked for again on the server, because it may have come since.
+func (c *cluster) mapping(r Ref) (*meta.RESTMapping, error) {
+	gvk := r.GroupVersionKind()
+	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// at returns the metadata client for an object.
+func (c *cluster) at(r Ref) (metadata.ResourceInterface, error) {
+	m, err := c.mapping(r)
+	if err != nil {
+		return nil, err
+	}
+	return c.in(m, r)
+}
+
+func (c *cluster) in(m *meta.RESTMapping, r Ref) (metadata.ResourceInterface, error) {
+	if m.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.meta.Resource(m.Resource), nil
+	}
+	if r.Namespace == "" {
+		return nil, &ObjectError{Ref: r, Class: ClassInvalid, Err: errNoNamespace}
+	}
+	return c.meta.Resource(m.Resource).Namespace(r.Namespace), nil
+}
+
+// metaSource watches the metadata of one object.
+func metaSource(at metadata.ResourceInterface, name string) source {
+	return source{
+		options: named(name),
+		list:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return at.List(ctx, o) },
+		watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return at.Watch(ctx, o) },
+	}
+}

@@ -1,0 +1,97 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/internal/devcluster"
+)
+
+// shared is the one real API server of this package's tests; each test has a namespace of its own.
+var shared *devcluster.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		cluster, err := devcluster.Start(context.Background(), devcluster.Options{})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "start a cluster:", err)
+			return 1
+		}
+		defer cluster.Close()
+		shared = cluster
+		return m.Run()
+	}())
+}
+
+func config(t *testing.T) *rest.Config {
+	t.Helper()
+	return shared.Config()
+}
+
+func typed(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	cfg := config(t)
+	cfg.QPS = -1
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// newNamespace makes a namespace named after the test.
+func newNamespace(t *testing.T, labels map[string]string) string {
+	t.Helper()
+	ns, err := typed(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-").Replace(t.Name())) + "-", Labels: labels},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+// objects reads YAML documents; NS stands for the namespace.
+func objects(t *testing.T, ns, text string) []runtime.Object {
+	t.Helper()
+	var all []runtime.Object
+	for _, doc := range strings.Split(strings.ReplaceAll(text, "NS", ns), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+func set(t *testing.T, ns, text string) *apply.Set {
+	t.Helper()
+	s, err := apply.NewSet("app", ns, objects(t, ns, text)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mustApply applies and fails the test on an error.
+func mustApply(t *testing.T, s *apply.Set, opts apply.Options) *apply.Outcome {
+	t.Helper()
+	out, err := apply.Apply(t.Context(), config(t), s, opts)
+	if err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return out
+}

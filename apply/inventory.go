@@ -1,0 +1,230 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// A record is what the inventory keeps about one object.
+type record struct {
+	Ref
+	// UID is empty until the object was seen: the record was written before it.
+	UID types.UID `json:"uid,omitempty"`
+	// Want and Entry are hashes of what was asked for and of what the server noted; see order.asAsked. Want is empty for Secrets.
+	Want  string `json:"want,omitempty"`
+	Entry string `json:"entry,omitempty"`
+}
+
+// An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is
+// too large for an object is split into ConfigMaps named by their content, so that a change of the first one switches them all.
+type inventory struct {
+	maps  typedcorev1.ConfigMapInterface
+	set   *Set
+	limit int // bytes of records in one object
+
+	head    *corev1.ConfigMap // as last read or written; nil when there is none
+	records map[Ref]record
+}
+
+const (
+	inventoryVersion = 1
+	inventoryLimit   = 900 << 10 // an object may have 1 MiB in etcd
+	recordsKey       = "inventory.json"
+	chunksKey        = "chunks.json"
+)
+
+type inventoryFile struct {
+	Version int      `json:"version"`
+	Objects []record `json:"objects"`
+}
+
+// InventoryName is the name of the ConfigMap that lists the objects of a set.
+func InventoryName(set string) string { return "jr2-inventory-" + set }
+
+func (i *inventory) ref() Ref {
+	return Ref{Version: "v1", Kind: "ConfigMap", Namespace: i.set.Namespace, Name: InventoryName(i.set.Name)}
+}
+
+// loadInventory reads the inventory; only a clear "not found" means that there is none yet.
+func loadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (*inventory, error) {
+	inv := &inventory{maps: client.CoreV1().ConfigMaps(set.Namespace), set: set, limit: inventoryLimit}
+	return inv, inv.read(ctx)
+}
+
+func (i *inventory) read(ctx context.Context) error {
+	i.head, i.records = nil, map[Ref]record{}
+	head, err := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && Classify(err) == ClassNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	texts := []string{head.Data[recordsKey]}
+	if raw := head.Data[chunksKey]; raw != "" {
+		names, err := chunkNames(head)
+		if err != nil {
+			return err
+		}
+		texts = nil
+		for _, name := range names {
+			chunk, err := i.maps.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("a part of the inventory: %w", err)
+			}
+			texts = append(texts, chunk.Data[recordsKey])
+		}
+	}
+	for _, text := range texts {
+		var file inventoryFile
+		if err := json.Unmarshal([]byte(text), &file); err != nil {
+			return fmt.Errorf("the inventory does not read: %w", err)
+		}
+		if file.Version != inventoryVersion {
+			return fmt.Errorf("the inventory has version %d, and this engine reads version %d", file.Version, inventoryVersion)
+		}
+		for _, r := range file.Objects {
+			i.records[r.key()] = r
+		}
+	}
+	i.head = head
+	return nil
+}
+
+func chunkNames(head *corev1.ConfigMap) ([]string, error) {
+	var names []string
+	raw := head.Data[chunksKey]
+	if raw == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(raw), &names); err != nil {
+		return nil, fmt.Errorf("the inventory does not read: %w", err)
+	}
+	return names, nil
+}
+
+// write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
+func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
+	texts, err := split(records, i.limit)
+	if err != nil {
+		return err
+	}
+	data := map[string]string{recordsKey: texts[0]}
+	var old []string
+	if i.head != nil {
+		if old, err = chunkNames(i.head); err != nil {
+			return err
+		}
+	}
+	var names []string
+	if len(texts) > 1 {
+		for _, text := range texts {
+			sum := sha256.Sum256([]byte(text))
+			names = append(names, InventoryName(i.set.Name)+"-"+hex.EncodeToString(sum[:5]))
+		}
+		raw, err := json.Marshal(names)
+		if err != nil {
+			return err
+		}
+		data = map[string]string{chunksKey: string(raw)}
+	}
+	if i.head != nil && maps.Equal(i.head.Data, data) {
+		i.records = maps.Clone(records)
+		return nil
+	}
+	for n, name := range names {
+		_, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{})
+		if err != nil && Classify(err) != ClassAlreadyExists {
+			return err
+		}
+	}
+	if err := i.writeHead(ctx, data); err != nil {
+		return err
+	}
+	i.records = maps.Clone(records)
+	for _, name := range old { // a part that stays behind is only a small waste
+		if !slices.Contains(names, name) {
+			_ = i.maps.Delete(ctx, name, metav1.DeleteOptions{})
+		}
+	}
+	return nil
+}
+
+func (i *inventory) writeHead(ctx context.Context, data map[string]string) error {
+	var err error
+	var wrote *corev1.ConfigMap
+	if i.head == nil {
+		wrote, err = i.maps.Create(ctx, i.object(InventoryName(i.set.Name), data), metav1.CreateOptions{})
+	} else {
+		next := i.object(i.head.Name, data)
+		next.ResourceVersion, next.UID = i.head.ResourceVersion, i.head.UID
+		wrote, err = i.maps.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	switch Classify(err) {
+	case ClassNone:
+		i.head = wrote
+		return nil
+	case ClassStale, ClassAlreadyExists:
+		// Our own write, whose answer was lost, looks the same as that of another run.
+		now, readErr := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
+		if readErr != nil {
+			return readErr
+		}
+		if maps.Equal(now.Data, data) {
+			i.head = now
+			return nil
+		}
+		return fmt.Errorf("%w: %w", ErrInventoryMoved, err)
+	}
+	return err
+}
+
+// ErrInventoryMoved says that another run of the same set changed its inventory during this one; see Lock.
+var ErrInventoryMoved = errors.New("another run changed the inventory of the set")
+
+func (i *inventory) object(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Namespace:   i.set.Namespace,
+			Labels:      map[string]string{"app.kubernetes.io/managed-by": "jr2"},
+			Annotations: map[string]string{SetAnnotation: i.set.ID()},
+		},
+		Data: data,
+	}
+}
+
+// split turns the records into one or more files of at most limit bytes, in the order of their refs.
+func split(records map[Ref]record, limit int) ([]string, error) {
+	all := slices.SortedFunc(maps.Values(records), func(a, b record) int { return compareRefs(a.Ref, b.Ref) })
+	raw, err := json.Marshal(inventoryFile{inventoryVersion, all})
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) <= limit || len(all) < 2 {
+		return []string{string(raw)}, nil
+	}
+	var texts []string
+	parts := len(raw)/limit + 1
+	for chunk := range slices.Chunk(all, (len(all)+parts-1)/parts) {
+		raw, err := json.Marshal(inventoryFile{inventoryVersion, chunk})
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(raw))
+	}
+	return texts, nil
+}

@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
+)
+
+// live is the metadata of the objects that exist, by key. A Ref that is not in it does not exist, or its kind is not served yet.
+type live struct {
+	mu   sync.Mutex
+	objs map[Ref]*metav1.PartialObjectMetadata
+}
+
+func (l *live) get(r Ref) *metav1.PartialObjectMetadata {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.objs[r.key()]
+}
+
+func (l *live) put(r Ref, o *metav1.PartialObjectMetadata) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.objs[r.key()] = o
+}
+
+// A place is where one list finds objects: a kind in one namespace, or a cluster-scoped kind.
+type place struct {
+	group, kind, namespace string
+}
+
+// lookAt reads the metadata of all the refs: one list for each kind and namespace, one get where there is a single object. A kind
+// that is not served has no objects; whether that is an error shows when one is to be written.
+func (r *run) lookAt(ctx context.Context, refs []Ref) (*live, error) {
+	found := &live{objs: map[Ref]*metav1.PartialObjectMetadata{}}
+	places := map[place][]Ref{}
+	var order []place
+	for _, ref := range refs {
+		p := place{ref.Group, ref.Kind, ref.Namespace}
+		if places[p] == nil {
+			order = append(order, p)
+		}
+		places[p] = append(places[p], ref)
+	}
+	err := r.each(len(order), func(i int) error { return r.lookIn(ctx, places[order[i]], found) })
+	return found, err
+}
+
+func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
+	var mapping *meta.RESTMapping
+	err := r.retry.do(ctx, refs[0], func(context.Context) (err error) {
+		mapping, err = r.cluster.mapping(refs[0])
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || mapping == nil {
+		return err
+	}
+	at, err := r.cluster.in(mapping, refs[0])
+	if err != nil {
+		return err
+	}
+	if len(refs) > 1 {
+		err := r.retry.do(ctx, refs[0], func(ctx context.Context) error { return list(ctx, at, refs[0], found) })
+		if Classify(err) != ClassForbidden {
+			return err
+		}
+	}
+	for _, ref := range refs { // also where the caller may read these objects and not list all
+		o, err := r.getMeta(ctx, at, ref)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			found.put(ref, o)
+		}
+	}
+	return nil
+}
+
+func list(ctx context.Context, at metadata.ResourceInterface, like Ref, found *live) error {
+	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return at.List(ctx, o) })
+	return p.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		m, ok := o.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return nil
+		}
+		like.Name = m.Name
+		found.put(like, m)
+		return nil
+	})
+}
+
+// getMeta returns the metadata of an object, or nil when it does not exist.
+func (r *run) getMeta(ctx context.Context, at metadata.ResourceInterface, ref Ref) (*metav1.PartialObjectMetadata, error) {
+	var got *metav1.PartialObjectMetadata
+	err := r.retry.do(ctx, ref, func(ctx context.Context) (err error) {
+		got, err = at.Get(ctx, ref.Name, metav1.GetOptions{})
+		if Classify(err) == ClassNotFound && apierrors.IsNotFound(err) {
+			got = nil
+			return nil
+		}
+		return err
+	})
+	return got, err
+}

@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+const (
+	// SetAnnotation is the mark of the set that an object belongs to: "<namespace>/<name>".
+	SetAnnotation = "jr2.dev/set"
+	// wantAnnotation holds, on a Secret only, the hash of what was asked for. A hash of a short value gives the value away to one who
+	// guesses, so it lies where only those can read it who can read the Secret, and not in the inventory.
+	wantAnnotation = "jr2.dev/want"
+)
+
+// An order is an object as it is sent, and the hash of what is asked for.
+type order struct {
+	ref  Ref
+	body *unstructured.Unstructured
+	want string
+}
+
+// newOrder marks a copy of the object as one of the set.
+func newOrder(o *unstructured.Unstructured, set *Set) (order, error) {
+	body := o.DeepCopy()
+	annotate(body, SetAnnotation, set.ID())
+	raw, err := utiljson.Marshal(body.Object) // keys in order, so equal objects have equal hashes
+	if err != nil {
+		return order{}, fmt.Errorf("%s: %w", RefOf(o), err)
+	}
+	ord := order{ref: RefOf(o), body: body, want: hash(raw)}
+	if ord.isSecret() {
+		annotate(body, wantAnnotation, ord.want)
+	}
+	return ord, nil
+}
+
+func (o order) isSecret() bool { return o.ref.Group == "" && o.ref.Kind == "Secret" }
+
+func annotate(o *unstructured.Unstructured, key, value string) {
+	a := o.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[key] = value
+	o.SetAnnotations(a)
+}
+
+func hash(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:", len(p))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// entryOf is the hash of what the server notes about the manager's fields of an object: which they are, and when it last changed one.
+// It changes exactly when somebody changes a value that the manager owns: another manager's change takes the field out, a change
+// under the same name moves the time, in steps of a second. "" means that the manager owns nothing.
+func entryOf(m *metav1.PartialObjectMetadata, manager string) string {
+	for _, e := range m.ManagedFields {
+		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
+			continue
+		}
+		var at string
+		if e.Time != nil {
+			at = e.Time.UTC().Format("20060102T150405")
+		}
+		return hash([]byte(e.APIVersion), []byte(at), e.FieldsV1.GetRawBytes())
+	}
+	return ""
+}
+
+// asAsked says that nothing changed on an object since the run that wrote the record, and that the same is asked for now.
+func (o order) asAsked(m *metav1.PartialObjectMetadata, rec record, manager string) bool {
+	want := rec.Want
+	if o.isSecret() {
+		want = m.Annotations[wantAnnotation]
+	}
+	entry := entryOf(m, manager)
+	return m.UID == rec.UID && rec.UID != "" && m.DeletionTimestamp == nil && want == o.want && entry == rec.Entry && entry != ""
+}
