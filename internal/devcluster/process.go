@@ -42,6 +42,10 @@ type process struct {
 
 // run starts a component whose output goes to NAME.log in dir.
 func (s *spawner) run(dir, name, path string, args ...string) (*process, error) {
+	return s.runWith(nil, dir, name, path, args...)
+}
+
+func (s *spawner) runWith(attr *syscall.SysProcAttr, dir, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, logPath: logPath(dir, name), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -49,6 +53,7 @@ func (s *spawner) run(dir, name, path string, args ...string) (*process, error) 
 	}
 	defer log.Close()
 	p.cmd = exec.Command(path, args...)
+	p.cmd.SysProcAttr = attr
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// HOME keeps a component from reading the user's own configuration.

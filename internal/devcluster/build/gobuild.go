@@ -143,10 +143,14 @@ func (t Tool) copyFiles(ctx context.Context, work, bin string) error {
 	return nil
 }
 
+// executables are what a person calls that which is built.
 func (t Tool) executables() []string {
 	var names []string
+	if len(t.Packages) == 1 {
+		return []string{t.Name}
+	}
 	for _, pkg := range t.Packages {
-		names = append(names, path.Base(strings.TrimSuffix(pkg, "/v3")))
+		names = append(names, path.Base(pkg))
 	}
 	return names
 }

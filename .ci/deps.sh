@@ -1,0 +1,47 @@
+#!/bin/sh
+# Installs what the tests need beside Go: a C compiler and libseccomp to build runc, interpreters for foreign executables,
+# and busybox, which base images are made of. Quick when all is there. Takes root on Debian or Ubuntu; elsewhere the tests
+# that need it are skipped and say so.
+#
+# usage: .ci/deps.sh [ARCH…]   architectures beside this machine's to fetch busybox for (default: arm64)
+set -eu
+
+[ $# -gt 0 ] || set -- arm64
+cache=${JR2_DEVCLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/jr2-devcluster}
+busybox=${JR2_BUSYBOX_DIR:-$cache/busybox}
+host=$(dpkg --print-architecture)
+
+updated=
+update() {
+	[ -n "$updated" ] || apt-get update -qq
+	updated=yes
+}
+
+missing=
+for package in gcc libc6-dev pkg-config libseccomp-dev busybox-static qemu-user-static mount; do
+	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+	update
+	# shellcheck disable=SC2086 # a list
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+if [ ! -x "$busybox/$host/busybox" ]; then
+	mkdir -p "$busybox/$host"
+	cp /bin/busybox "$busybox/$host/busybox"
+fi
+
+for arch; do
+	[ ! -x "$busybox/$arch/busybox" ] || continue
+	dpkg --print-foreign-architectures | grep -qx "$arch" || dpkg --add-architecture "$arch"
+	apt-cache show "busybox-static:$arch" >/dev/null 2>&1 || { updated= && update; }
+	work=$(mktemp -d)
+	# apt drops to a user of its own, who must be able to write here.
+	chmod 755 "$work"
+	(cd "$work" && apt-get -qq -o APT::Sandbox::User=root download "busybox-static:$arch" && dpkg -x busybox-static_*.deb root)
+	mkdir -p "$busybox/$arch"
+	find "$work/root" -path '*/bin/busybox' -exec cp {} "$busybox/$arch/busybox" \;
+	rm -r "$work"
+	[ -x "$busybox/$arch/busybox" ] || { echo "no busybox in busybox-static:$arch" >&2; exit 1; }
+done

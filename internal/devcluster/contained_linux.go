@@ -1,0 +1,31 @@
+package devcluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// canBuildkit says what is missing, as far as it can be known before it is built.
+func canBuildkit() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%w: not root", ErrNoBuildkit)
+	}
+	if _, err := exec.LookPath("mount"); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoBuildkit, err)
+	}
+	return nil
+}
+
+// containedScript gives the process a view of /proc that fits its namespace, and becomes it. Mounts that it makes are not
+// seen outside.
+const containedScript = `mount --make-rprivate / && mount -t proc proc /proc && exec "$@"`
+
+// runContained is run for a component that has children of its own, which the death of a thread does not reach. The
+// component is the first process of a PID namespace: when it ends, the kernel ends all others in there. Its mounts end
+// with the mount namespace.
+func (s *spawner) runContained(dir, name, path string, args ...string) (*process, error) {
+	shell := append([]string{"-c", containedScript, "sh", path}, args...)
+	return s.runWith(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, dir, name, "/bin/sh", shell...)
+}
