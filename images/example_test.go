@@ -1,0 +1,88 @@
+package images_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"jr2.dev/jr2/images"
+)
+
+func ExampleRef() {
+	ref, err := images.Ref("registry.example.com/team", "my-instance", "default", "6389bdf72d50", []string{"linux/arm64", "linux/amd64"})
+	fmt.Println(ref, err)
+	// Output: registry.example.com/team/jr2-sandbox-my-instance-default:6389bdf72d50-amd64-arm64 <nil>
+}
+
+func ExampleContextFolder() {
+	dir, name, err := images.ContextFolder("file:///srv/my%20instance/workflows/toolbox")
+	fmt.Println(dir, name, err)
+	// Output: /srv/my instance/workflows/toolbox toolbox <nil>
+}
+
+func ExampleContextDigest() {
+	dir := exampleFolder()
+	defer os.RemoveAll(dir)
+	digest, err := images.ContextDigest(context.Background(), dir)
+	fmt.Println(digest, err)
+	// Output: e13447d07c4d <nil>
+}
+
+func ExamplePlan() {
+	dir := exampleFolder()
+	defer os.RemoveAll(dir)
+	d, err := images.Plan(context.Background(), images.Request{
+		Instance: "fx-hold", Registry: "registry.example.com/team", Context: "prod",
+		Platforms: []string{"linux/amd64"},
+		Contexts:  []images.Context{{Key: images.DefaultKey, Name: "default", Dir: dir}},
+		// Previous: the record that the cluster holds.
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, img := range d.Images {
+		fmt.Println(img.Ref, img.Skip, img.Why)
+	}
+	// Output: registry.example.com/team/jr2-sandbox-fx-hold-default:e13447d07c4d-amd64 false the cluster has no record of it
+}
+
+// Deliver what Plan decided; BuildKit is looked for only when something has to be built.
+func ExampleDeliver() {
+	ctx := context.Background()
+	d := &images.Decision{Instance: "fx-ping"} // as Plan returns it; this Instance has no image
+	delivered, err := images.Deliver(ctx, d, func(ctx context.Context) (images.Builder, error) {
+		return images.Connect(ctx, images.ConnectOptions{Address: os.Getenv("BUILDKIT_HOST")})
+	}, images.Options{Events: func(e images.Event) {
+		if b, ok := e.(images.Building); ok {
+			fmt.Println("building", b.Ref)
+		}
+	}})
+	fmt.Println(len(delivered), err)
+	record := images.Record{}.With(delivered) // goes up with the Orchestrator, after every delivery
+	text, _ := record.Marshal()
+	fmt.Println(string(text))
+	// Output:
+	// 0 <nil>
+	// {}
+}
+
+func ExampleConnect() {
+	_, err := images.Connect(context.Background(), images.ConnectOptions{Address: "unix:///nowhere/buildkitd.sock"})
+	fmt.Println(err)
+	// Output:
+	// no builder answers, and an image has to be built — start buildkitd, or set BUILDKIT_HOST to the address of one. Tried:
+	//   unix:///nowhere/buildkitd.sock: stat /nowhere/buildkitd.sock: no such file or directory
+}
+
+func exampleFolder() string {
+	dir, err := os.MkdirTemp("", "default")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(holdFiles()["Dockerfile"]), 0o644); err != nil {
+		log.Fatal(err)
+	}
+	return dir
+}
