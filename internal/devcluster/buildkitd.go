@@ -55,7 +55,7 @@ func (o *BuildkitOptions) TrustRegistry(r *Registry) {
 
 // StartBuildkitd starts a builder and returns when it takes calls. ctx bounds the start, Close ends it.
 func StartBuildkitd(ctx context.Context, options BuildkitOptions) (*Buildkitd, error) {
-	if err := canBuildkit(); err != nil {
+	if err := CanBuildkit(); err != nil {
 		return nil, err
 	}
 	cache := &build.Cache{Dir: options.CacheDir, Log: options.Log}

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// canBuildkit says what is missing, as far as it can be known before it is built.
-func canBuildkit() error {
+// CanBuildkit is nil where StartBuildkitd can work, as far as that can be known before anything is built; an
+// ErrNoBuildkit with the reason otherwise.
+func CanBuildkit() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: not root", ErrNoBuildkit)
 	}

@@ -4,8 +4,9 @@ package devcluster
 
 import "fmt"
 
-func canBuildkit() error { return fmt.Errorf("%w: not Linux", ErrNoBuildkit) }
+// CanBuildkit is an ErrNoBuildkit with the reason.
+func CanBuildkit() error { return fmt.Errorf("%w: not Linux", ErrNoBuildkit) }
 
 func (*spawner) runContained(string, string, string, ...string) (*process, error) {
-	return nil, canBuildkit()
+	return nil, CanBuildkit()
 }

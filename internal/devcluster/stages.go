@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // The volumes of kwok's stages belong to a StorageClass and a provisioner of these names.
@@ -52,10 +54,16 @@ metadata:
   name: all
 spec:
   logs:
-  - logsFile: %q
+  - logsFile: %[1]q
+    previousLogsFile: %[1]q
 `
 
-// SetPodLog sets what every container of every pod answers when it is asked for its log.
+// SetPodLog sets what every container of every pod answers when it is asked for its log, or for that of its last exit.
 func (c *Cluster) SetPodLog(text string) error {
-	return writeFile(c.state.path(filePodLog), []byte(text))
+	// The format of a container runtime's log files.
+	var log strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&log, "%s stdout F %s\n", time.Now().UTC().Format(time.RFC3339Nano), strings.TrimSuffix(line, "\n"))
+	}
+	return writeFile(c.state.path(filePodLog), []byte(log.String()))
 }
