@@ -53,7 +53,7 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 	r.live = &live{}
 	r.results = make([]ObjectResult, len(set.Objects))
 	for _, o := range set.Objects {
-		ord, err := newOrder(o, set)
+		ord, err := newOrder(o, set, opts.Shared)
 		if err != nil {
 			return nil, err
 		}
@@ -66,13 +66,10 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 }
 
 func (r *run) apply(ctx context.Context) error {
-	err := r.retry.do(ctx, (&inventory{set: r.set}).ref(), func(ctx context.Context) (err error) {
-		r.inv, err = loadInventory(ctx, r.cluster.typed, r.set)
-		return err
-	})
-	if err != nil {
+	if err := r.loadInventory(ctx); err != nil {
 		return err
 	}
+	var err error
 	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
 		return err
 	}
@@ -89,13 +86,24 @@ func (r *run) apply(ctx context.Context) error {
 		}
 		return err
 	}
-	if r.opts.Prune {
+	if r.opts.Prune && !r.opts.Shared {
 		r.pruned, err = r.prune(ctx, r.records)
 	}
 	if r.opts.DryRun {
 		return err
 	}
 	return errors.Join(err, r.keep(ctx))
+}
+
+func (r *run) loadInventory(ctx context.Context) error {
+	if r.opts.Shared {
+		r.inv = &inventory{set: r.set, records: map[Ref]record{}}
+		return nil
+	}
+	return r.retry.do(ctx, (&inventory{set: r.set}).ref(), func(ctx context.Context) (err error) {
+		r.inv, err = loadInventory(ctx, r.cluster.typed, r.set)
+		return err
+	})
 }
 
 // refs lists what the run must look at: the set, and what it may prune.
@@ -157,6 +165,9 @@ func (r *run) announce(ctx context.Context) error {
 }
 
 func (r *run) keep(ctx context.Context) error {
+	if r.opts.Shared {
+		return nil
+	}
 	return r.retry.do(ctx, r.inv.ref(), func(ctx context.Context) error {
 		err := r.inv.write(ctx, r.records)
 		if errors.Is(err, ErrInventoryMoved) {

@@ -21,6 +21,9 @@ type LockOptions struct {
 	Fail bool
 	// Duration is how long the lock outlives a holder that stops renewing it; 15 s when 0, at least 1 s. It is renewed at a third.
 	Duration time.Duration
+	// Gone says of a holder, by the identity that it gave, that it is known to be gone, so that its lock need not expire: a process
+	// of this machine that has ended. Nil knows nothing.
+	Gone func(identity string) bool
 	// Events receives LockHeld when it waits; nil discards.
 	Events func(Event)
 }
@@ -96,7 +99,7 @@ func (l *lease) acquire(ctx context.Context) error {
 		switch {
 		case Classify(err) == ClassNotFound:
 			err = l.create(ctx)
-		case err == nil && holderOf(now) == "":
+		case err == nil && (holderOf(now) == "" || l.isGone(now)):
 			err = l.take(ctx, now)
 		case err == nil:
 			if now.ResourceVersion != version {
@@ -127,6 +130,10 @@ func (l *lease) acquire(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func (l *lease) isGone(now *coordinationv1.Lease) bool {
+	return l.opts.Gone != nil && l.opts.Gone(person(holderOf(now)))
 }
 
 func (l *lease) create(ctx context.Context) error {

@@ -25,10 +25,12 @@ type order struct {
 	want string
 }
 
-// newOrder marks a copy of the object as one of the set.
-func newOrder(o *unstructured.Unstructured, set *Set) (order, error) {
+// newOrder marks a copy of the object as one of the set, unless it is shared.
+func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error) {
 	body := o.DeepCopy()
-	annotate(body, SetAnnotation, set.ID())
+	if !shared {
+		annotate(body, SetAnnotation, set.ID())
+	}
 	raw, err := utiljson.Marshal(body.Object) // keys in order, so equal objects have equal hashes
 	if err != nil {
 		return order{}, fmt.Errorf("%s: %w", RefOf(o), err)

@@ -9,6 +9,9 @@ type Options struct {
 	// PruneData names objects of kinds that hold data (PersistentVolumeClaim, PersistentVolume, Namespace,
 	// CustomResourceDefinition, Secret with data) that Prune may delete; without that they are kept. Versions are not compared.
 	PruneData []Ref
+	// Shared is for objects that outlive every set or belong to several: they get no owner mark, the set keeps no inventory, and
+	// nothing is pruned.
+	Shared bool
 	// Adopt takes over objects that carry the mark of another set; without it they are an *OwnedError.
 	Adopt bool
 	// Conflicts decides about fields that another manager owns.
