@@ -1,14 +1,24 @@
 package event
 
+import "time"
+
+// LockWaiting says that another converge of the Instance runs, and who holds it.
+type LockWaiting struct {
+	Holder string    `json:"holder"`
+	Since  time.Time `json:"since"`
+}
+
 // ImagesNotNeeded says that no Sandbox Image is built, and why.
 type ImagesNotNeeded struct {
 	Reason string `json:"reason"`
 }
 
-// ImageFresh says that the cluster's record holds this ref as delivered.
+// ImageFresh says that an image is there already and was not built.
 type ImageFresh struct {
 	Name string `json:"name"`
 	Ref  string `json:"ref"`
+	// Source is "record" when the cluster's record names it, "registry" when the registry held it.
+	Source string `json:"source"`
 }
 
 // ImageBuilding says that a build starts.
@@ -19,9 +29,10 @@ type ImageBuilding struct {
 
 // BuildProgress is one line of what the builder does: a step that started, ended or was cached, or what it prints.
 type BuildProgress struct {
-	Name   string `json:"name"`
-	Step   string `json:"step,omitempty"`
-	Status string `json:"status"` // "started", "done", "cached" or "log"
+	Ref  string `json:"ref"`
+	Step string `json:"step,omitempty"`
+	// Status is "started", "done", "cached", "failed", "log" or "warning".
+	Status string `json:"status"`
 	Line   string `json:"line,omitempty"`
 }
 
@@ -51,6 +62,7 @@ type Applied struct {
 type Change struct {
 	Action string `json:"action"`
 	Object string `json:"object"`
+	Why    string `json:"why,omitempty"`
 }
 
 // OperatorLeftAlone says that the cluster runs a newer operator than the Instance's Kit.
@@ -105,6 +117,7 @@ type Converged struct {
 	Changed int `json:"changed"`
 }
 
+func (LockWaiting) Type() string             { return "lockWaiting" }
 func (ImagesNotNeeded) Type() string         { return "imagesNotNeeded" }
 func (ImageFresh) Type() string              { return "imageFresh" }
 func (ImageBuilding) Type() string           { return "imageBuilding" }

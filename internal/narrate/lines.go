@@ -72,7 +72,11 @@ func applied(e event.Applied) []string {
 	}
 	lines := []string{fmt.Sprintf("%s: applied (%d changed, %d unchanged)", e.Layer, len(e.Changes), e.Unchanged)}
 	for _, change := range e.Changes {
-		lines = append(lines, fmt.Sprintf("  %s %s", change.Object, change.Action))
+		line := fmt.Sprintf("  %s %s", change.Object, change.Action)
+		if change.Why != "" {
+			line += " — " + change.Why
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

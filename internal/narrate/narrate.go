@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"jr2.dev/jr2/internal/event"
 	"jr2.dev/jr2/internal/seed"
@@ -77,10 +78,12 @@ func looked(e event.Event) ([]string, bool) {
 
 func did(e event.Event) ([]string, bool) {
 	switch e := e.(type) {
+	case event.LockWaiting:
+		return one("waiting: %s converges this Instance since %s", e.Holder, e.Since.UTC().Format(time.RFC3339))
 	case event.ImagesNotNeeded:
 		return one("sandbox images: none — %s", e.Reason)
 	case event.ImageFresh:
-		return one("sandbox image %q: %s is already delivered (--force rebuilds it)", e.Name, e.Ref)
+		return one("sandbox image %q: %s is delivered already, says the %s (--force rebuilds it)", e.Name, e.Ref, e.Source)
 	case event.ImageBuilding:
 		return one(seed.SandboxImageBuild, e.Name, e.Ref)
 	case event.ImageUser:
