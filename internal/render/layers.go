@@ -67,23 +67,7 @@ func ManagesOperator(in Input) bool {
 }
 
 // NeedsRepoCache says whether a registered Machine makes a Sandbox.
-func NeedsRepoCache(in Input) bool {
-	for _, workflow := range in.Instance.Workflows {
-		if len(workflow.Workspaces) > 0 {
-			return true
-		}
-	}
-	return false
-}
+func NeedsRepoCache(in Input) bool { return in.Instance.ComposesSandbox() }
 
-// NeedsInstanceHarness says whether an Agent runs without a Workspace.
-func NeedsInstanceHarness(in Input) bool {
-	for _, workflow := range in.Instance.Workflows {
-		for _, agent := range workflow.Agents {
-			if agent.Access == "none" {
-				return true
-			}
-		}
-	}
-	return false
-}
+// NeedsInstanceHarness says whether an Agent works without a Workspace.
+func NeedsInstanceHarness(in Input) bool { return in.Instance.NeedsInstanceHarness() }

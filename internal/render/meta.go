@@ -21,6 +21,9 @@ func (in Input) meta(name string, more ...string) metav1.ObjectMeta {
 // with returns a copy of the map with the given keys and values.
 func with(labels map[string]string, more ...string) map[string]string {
 	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
 	for i := 0; i+1 < len(more); i += 2 {
 		labels[more[i]] = more[i+1]
 	}

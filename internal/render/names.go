@@ -11,6 +11,7 @@ const (
 	LabelSandbox   = "sandbox.jr2.dev/name"         // the Sandbox's name: set by the operator on every Sandbox pod
 	LabelName      = "app.kubernetes.io/name"       // OperatorName: on the objects of the operator
 	LabelOperator  = "control-plane"                // OperatorControlPlane: selects the operator's pods
+	LabelAssembly  = "jr2.dev/assembly"             // the hash of the Assembly: on every chunk of it
 
 	// AnnotationImages holds the image map on the Orchestrator's Deployment: on its own metadata, because the same text on the
 	// pod template would roll the Orchestrator each time a ref moves; an annotation, because a label ends at 63 characters.
@@ -22,6 +23,9 @@ const (
 	// These two keep autoscalers from moving a pod that holds a conversation.
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // "false"
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // "true"
+
+	// AnnotationTouched, on a chunk of an Assembly, is when a publisher last relied on it (RFC 3339).
+	AnnotationTouched = "jr2.dev/touched"
 
 	ManagedBy            = "jr2"
 	OperatorName         = "operator"

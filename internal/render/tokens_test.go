@@ -1,0 +1,79 @@
+package render
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"testing"
+
+	"jr2.dev/jr2/config"
+)
+
+func TestMintedKeys(t *testing.T) {
+	keys := InstanceSecretKeys()
+	if len(keys) != 2 {
+		t.Fatalf("%d keys are minted", len(keys))
+	}
+	decode := map[string]func(string) ([]byte, error){KeyInstanceToken: hex.DecodeString, KeySigningKey: base64.StdEncoding.DecodeString}
+	for name, size := range map[string]int{KeyInstanceToken: 24, KeySigningKey: 32} {
+		one, err := keys[name]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := keys[name]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := decode[name](string(one))
+		if err != nil || len(raw) != size {
+			t.Errorf("%s has %d bytes, %v; want %d", name, len(raw), err, size)
+		}
+		if reflect.DeepEqual(one, two) {
+			t.Errorf("%s is the same twice", name)
+		}
+	}
+}
+
+func TestDerivedToken(t *testing.T) {
+	one, two := HarnessToken(config.NewSecret("a")), HarnessToken(config.NewSecret("b"))
+	if one.Reveal() == two.Reveal() || one.Reveal() != HarnessToken(config.NewSecret("a")).Reveal() {
+		t.Error("the token is no function of the signing key")
+	}
+	if raw, err := base64.RawURLEncoding.DecodeString(one.Reveal()); err != nil || len(raw) != 32 {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}
+
+func TestGitTokens(t *testing.T) {
+	in := review(t)
+	in.Env = func(name string) (string, bool) { return map[string]string{"JR2_GIT_TOKEN": "t"}[name], name != "GONE" }
+	got := GitTokens(in)
+	if len(got) != 1 || got["JR2_GIT_TOKEN"].Reveal() != "t" {
+		t.Errorf("got %v", got)
+	}
+	in.Env = nil
+	if got := GitTokens(in); len(got) != 0 {
+		t.Errorf("without an environment: %v", got)
+	}
+}
+
+func TestHeldSecretsAreSaidAloud(t *testing.T) {
+	var held *HeldError
+	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", ProviderKeyName}) {
+		t.Errorf("got %v", err)
+	}
+	if err := CheckHeld(hold(t)); err != nil {
+		t.Errorf("nothing is held: %v", err)
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://Models.Example.com/v1": "models.example.com:443", "https://h:8443": "h:8443", "https://[::1]/": "[::1]:443", "": "", "/x": "",
+	} {
+		if got := hostOf(base); got != want {
+			t.Errorf("%q: %q, want %q", base, got, want)
+		}
+	}
+}
