@@ -130,7 +130,8 @@ func (b *Buildkitd) config(options BuildkitOptions, runc string) ([]byte, error)
 		if err := writeFile(path, ca); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&out, "\n[registry.%q]\n  ca = [%q]\n", host, path)
+		// Loopback would be plain HTTP otherwise.
+		fmt.Fprintf(&out, "\n[registry.%q]\n  http = false\n  ca = [%q]\n", host, path)
 	}
 	return out.Bytes(), nil
 }

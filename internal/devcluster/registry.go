@@ -151,7 +151,11 @@ func (r *Registry) WriteDockerConfig(dir string) error {
 func (r *Registry) handler() (http.Handler, error) {
 	options := []registry.Option{registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)}
 	if r.options.Dir != "" {
-		options = append(options, registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(r.options.Dir, "blobs"))))
+		blobs := filepath.Join(r.options.Dir, "blobs")
+		if err := os.MkdirAll(blobs, 0o700); err != nil {
+			return nil, err
+		}
+		options = append(options, registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)))
 	}
 	handler := registry.New(options...)
 	if r.options.Dir != "" {
