@@ -16,6 +16,8 @@ import (
 type TypecheckOptions struct {
 	// Node is the Node.js that runs the compiler: a path, or a name that is looked up in PATH. Default: "node".
 	Node string
+	// Started is called before the compiler runs, and not when nothing is checked or no compiler is found. Default: not called.
+	Started func()
 }
 
 // TypecheckResult says what was checked.
@@ -97,6 +99,9 @@ func Typecheck(ctx context.Context, root string, options TypecheckOptions) (Type
 	node, err := exec.LookPath(name)
 	if err != nil {
 		return TypecheckResult{}, &NoNodeError{Node: name, Err: err}
+	}
+	if options.Started != nil {
+		options.Started()
 	}
 	return TypecheckResult{Compiler: compiler}, compile(ctx, root, node, compiler)
 }

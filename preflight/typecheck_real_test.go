@@ -1,0 +1,94 @@
+package preflight_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"jr2.dev/jr2/preflight"
+)
+
+const typescriptVersion = "5.9.3"
+
+// typescript returns a folder whose node_modules holds a real TypeScript, fetched once per machine.
+func typescript(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, tool+" is not on PATH")
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = t.TempDir()
+	}
+	home := filepath.Join(cache, "jr2-tests", "typescript-"+typescriptVersion)
+	if _, err := os.Stat(home); err == nil {
+		return home
+	}
+	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(home), "fetching-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(fresh)
+	fetch := exec.CommandContext(t.Context(), "npm", "install", "--prefix", fresh, "--ignore-scripts", "--no-audit", "--no-fund", "typescript@"+typescriptVersion)
+	if output, err := fetch.CombinedOutput(); err != nil {
+		missing(t, "npm cannot fetch TypeScript: "+err.Error()+"\n"+string(output))
+	}
+	// Another process may have been faster; what it brought is the same.
+	if err := os.Rename(fresh, home); err != nil && !errors.Is(err, os.ErrExist) {
+		if _, gone := os.Stat(home); gone != nil {
+			t.Fatal(err)
+		}
+	}
+	return home
+}
+
+const strict = `{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": []}}`
+
+func TestTypecheckWithTheRealCompiler(t *testing.T) {
+	modules := filepath.Join(typescript(t), "node_modules")
+	for name, test := range map[string]struct {
+		source string
+		lines  []string
+	}{
+		"compiles": {source: `export const machine: { states: string[] } = { states: ["idle"] };`},
+		"two errors": {
+			source: "export const machine: { states: string[] } = { states: [1] };\nexport default elsewhere;",
+			lines: []string{
+				"workflows/hold.ts(1,57): error TS2322: Type 'number' is not assignable to type 'string'.",
+				"workflows/hold.ts(2,16): error TS2304: Cannot find name 'elsewhere'.",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := instance(t, map[string]string{"app/tsconfig.json": strict, "app/package.json": `{"type": "module"}`, "app/workflows/hold.ts": test.source})
+			// In the folder above, as in a workspace.
+			if err := os.Symlink(modules, filepath.Join(above, "node_modules")); err != nil {
+				t.Fatal(err)
+			}
+			root := filepath.Join(above, "app")
+			result, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{})
+			if test.lines == nil {
+				if err != nil || !strings.HasPrefix(result.Compiler, above) {
+					t.Errorf("got %+v, %v", result, err)
+				}
+			} else {
+				var refused *preflight.TypecheckError
+				if !errors.As(err, &refused) || !slices.Equal(refused.Output, test.lines) {
+					t.Errorf("got %v", err)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(root, "workflows", "hold.js")); err == nil {
+				t.Error("the compiler wrote its output")
+			}
+		})
+	}
+}
