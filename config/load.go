@@ -31,25 +31,76 @@ type LoadOptions struct {
 	MemoryLimit int64
 	// KitVersion is used when the folder pins no version of @jr2/orchestrator. Default DefaultKitVersion.
 	KitVersion string
+	// OutsideImages admits file: images and a harness.caBundle that lie outside the Instance folder. Off, they are refused: a
+	// folder of somebody else could otherwise have the host's files built into an image.
+	OutsideImages bool
+}
+
+func (o LoadOptions) withDefaults() LoadOptions {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MemoryLimit <= 0 {
+		o.MemoryLimit = DefaultMemoryLimit
+	}
+	if o.KitVersion == "" {
+		o.KitVersion = DefaultKitVersion
+	}
+	return o
 }
 
 // Load reads an Instance folder: its configuration, its Workflows, and the modules that the Orchestrator will evaluate.
+//
+// The folder's code is evaluated in this process, without access to files, network, timers or the environment. Its time and its
+// memory are bounded (errors.Is ErrTimeout, ErrMemory).
 //
 // Errors: *NotFoundError (no such folder), *ModuleError (a module cannot be bundled or evaluated, or an authoring function refuses
 // it; errors.Is tells ErrTimeout, ErrMemory and ErrUnsettled, errors.As an *OutsideError), *FieldError (the configuration's first
 // problem). Open parts and Sizes below the floor are no errors of Load: see Instance.OpenParts and Sizes.
 func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
-	panic("written next")
+	opts = opts.withDefaults()
+	root, err := FindRoot(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, ErrTimeout)
+	defer cancel()
+	fence, err := newFence(root)
+	if err != nil {
+		return nil, err
+	}
+	defer fence.close()
+
+	found, err := gather(ctx, fence, opts)
+	if found.config == nil {
+		return nil, err
+	}
+	inst, configErr := decodeConfig(found.configFile, found.config)
+	if configErr != nil {
+		return nil, configErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	if inst.Workflows, err = decodeWorkflows(root, found.workflows, &inst.Notes); err != nil {
+		return nil, err
+	}
+	return inst, complete(inst, found, fence, opts)
 }
 
-// Validate checks an Instance that a Go program filled in, with the same rules and the same errors as Load.
-func Validate(inst *Instance) error {
-	panic("written next")
-}
-
-// CheckHeldSecrets applies the rules of held secrets that need nothing but the configuration and, for presence of values, the
-// environment it was loaded with: names, values, hosts, headers, paths. A converge calls it before it writes anything; Load does
-// not, because the Orchestrator loads the same file where no value exists.
-func CheckHeldSecrets(inst *Instance) error {
-	panic("written next")
+// complete fills in what the folder says beside its code, and checks the whole.
+func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (err error) {
+	inst.Root, inst.Modules = fence.root, found.modules
+	inst.KitVersion = kitVersion(fence, opts.KitVersion)
+	if inst.DefaultImage, err = defaultImage(fence.root); err != nil {
+		return err
+	}
+	if !opts.OutsideImages {
+		if err := checkInside(inst); err != nil {
+			return err
+		}
+	}
+	inst.Notes = append(inst.Notes, found.notes...)
+	inst.Notes = append(inst.Notes, imageNotes(inst)...)
+	return Validate(inst)
 }

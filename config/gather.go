@@ -1,0 +1,162 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dop251/goja"
+	"github.com/go-sourcemap/sourcemap"
+)
+
+// gathered is what the code of a folder says, before it is checked.
+type gathered struct {
+	configFile string
+	config     json.RawMessage
+	workflows  json.RawMessage
+	modules    []Module
+	notes      []string
+}
+
+// gather bundles and evaluates the configuration, then the Workflows. An error comes with what was gathered before it.
+func gather(ctx context.Context, fence *fence, opts LoadOptions) (gathered, error) {
+	found := gathered{configFile: filepath.Join(fence.root, ConfigFile)}
+	box := sandbox{env: opts.Env, root: fence.root, memory: opts.MemoryLimit}
+
+	text, _, err := evaluateEntry(ctx, fence, box, configEntry(found.configFile), nil)
+	if err != nil {
+		return found, err
+	}
+	found.config = json.RawMessage(text)
+
+	names, err := discover(fence.root)
+	if err != nil {
+		return found, err
+	}
+	for _, name := range names {
+		if err := checkWorkflowName(workflowFile(fence.root, name), name); err != nil {
+			return found, err
+		}
+	}
+	found.workflows = json.RawMessage("[]")
+	if len(names) > 0 {
+		text, b, err := evaluateEntry(ctx, fence, box, workflowsEntry(fence.root, names), names)
+		if err != nil {
+			return found, err
+		}
+		found.workflows = json.RawMessage(text)
+		found.notes = b.notes()
+	}
+	found.modules, err = bundleModules(ctx, fence, names)
+	return found, err
+}
+
+func workflowFile(root, name string) string { return filepath.Join(root, workflowsDir, name+".ts") }
+
+func configEntry(file string) string {
+	return fmt.Sprintf("import { plain } from \"jr2:plain\";\nimport * as module from %q;\nglobalThis.jr2result = plain({ value: module[\"default\"] });\n", file)
+}
+
+// workflowsEntry imports the Workflows in name order, each behind a mark, and registers what they export.
+func workflowsEntry(root string, names []string) string {
+	var imports, calls strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&imports, "import \"jr2:mark/%d\";\nimport * as w%d from %q;\n", i, i, workflowFile(root, name))
+		fmt.Fprintf(&calls, "mark(%d); all.push(register(%q, w%d));\n", i, name, i)
+	}
+	return "import { mark } from \"jr2:state\";\nimport { register } from \"jr2:walk\";\n" + imports.String() +
+		"const all = [];\n" + calls.String() + "globalThis.jr2result = JSON.stringify(all);\n"
+}
+
+func evaluateEntry(ctx context.Context, fence *fence, box sandbox, entry string, names []string) (string, *bundler, error) {
+	fence.restart()
+	b := &bundler{fence: fence, entry: entry}
+	s, err := b.bundle(ctx)
+	if err != nil {
+		return "", b, asModuleError(fence.root, err, names)
+	}
+	text, err := run(ctx, s, box)
+	if err != nil {
+		return "", b, placeError(fence.root, s, err, names)
+	}
+	return text, b, nil
+}
+
+// asModuleError wraps a bound that was reached outside of any module.
+func asModuleError(root string, err error, names []string) error {
+	var module *ModuleError
+	if errors.As(err, &module) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	out := &ModuleError{Rule: "bound", Problem: err.Error(), Err: err}
+	if len(names) == 0 {
+		out.File = filepath.Join(root, ConfigFile)
+	}
+	return out
+}
+
+// placeError finds the source of what a script threw.
+func placeError(root string, s script, err error, names []string) error {
+	var t *thrown
+	if !errors.As(err, &t) {
+		var syntax *goja.CompilerSyntaxError
+		if errors.As(err, &syntax) {
+			return asModuleError(root, fmt.Errorf("the evaluator does not know this syntax: %w", err), names)
+		}
+		return asModuleError(root, err, names)
+	}
+	out := &ModuleError{Rule: t.rule, Problem: t.message}
+	if t.rule == "" {
+		out.Rule = "throw"
+	}
+	if t.mark >= 0 && t.mark < len(names) {
+		out.Workflow = names[t.mark]
+		out.File = workflowFile(root, out.Workflow)
+	} else if len(names) == 0 {
+		out.File = filepath.Join(root, ConfigFile)
+	}
+	consumer, mapErr := sourcemap.Parse("", s.sourceMap)
+	if mapErr != nil || t.rule == "export" {
+		return out
+	}
+	for _, at := range t.frames {
+		file, _, line, column, ok := consumer.Source(at.line, at.column-1)
+		if !ok || strings.Contains(file, "jr2:") {
+			continue
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(root, file)
+		}
+		out.File, out.Line, out.Column = file, line, column+1
+		break
+	}
+	return out
+}
+
+// notes says what stood in for a package, and which modules read the environment.
+func (b *bundler) notes() []string {
+	var notes []string
+	if len(b.stubs) > 0 {
+		var names []string
+		for name := range b.stubs {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		notes = append(notes, fmt.Sprintf("%s: not installed in the Instance folder, so stand-ins were used while its Workflows were read — "+
+			"what only the real package finds is found by the Orchestrator", strings.Join(names, ", ")))
+	}
+	var files []string
+	for file := range b.readsEnv {
+		files = append(files, file)
+	}
+	slices.Sort(files)
+	for _, file := range files {
+		notes = append(notes, fmt.Sprintf("%s reads process.env — the Orchestrator evaluates it again in the cluster, where neither the shell nor .env exists, "+
+			"so what it says may differ there", file))
+	}
+	return notes
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// imageNotes warns of an image that looks like a path: it is taken for a registry ref, and nothing is built.
+func imageNotes(inst *Instance) []string {
+	var notes []string
+	seats(inst, func(wf Workflow, seat, image string) bool {
+		if strings.HasPrefix(image, "/") || strings.HasPrefix(image, ".") {
+			notes = append(notes, fmt.Sprintf("workflow %q: %s %q looks like a path but is taken for a registry ref, so nothing is built — "+
+				"for a folder write import.meta.resolve(\"./folder\")", wf.Name, seat, clip(image)))
+		}
+		return true
+	})
+	return notes
+}
+
+// checkInside refuses a file: image whose folder lies outside the Instance folder.
+func checkInside(inst *Instance) (err error) {
+	seats(inst, func(wf Workflow, seat, image string) bool {
+		if !strings.HasPrefix(image, "file:") {
+			return true
+		}
+		dir, ok := ImageFolder(image)
+		if real, failed := filepath.EvalSymlinks(dir); failed == nil {
+			dir = real
+		} else if !os.IsNotExist(failed) {
+			ok = false
+		}
+		if !ok || !within(inst.Root, dir) {
+			outside := &OutsideError{Importer: wf.File, Path: dir}
+			err = &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "image", Err: outside,
+				Problem: fmt.Sprintf("%s %q is a folder outside the Instance folder", seat, clip(image))}
+		}
+		return err == nil
+	})
+	return err
+}
+
+// seats calls with every image of every Workspace until f says stop.
+func seats(inst *Instance, f func(wf Workflow, seat, image string) bool) {
+	for _, wf := range inst.Workflows {
+		for _, ws := range wf.Workspaces {
+			if !f(wf, "image", ws.Image) || !f(wf, "user", ws.User) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,2 @@
+import { defineConfig } from "@jr2/orchestrator";
+export default defineConfig({ name: "fx-ping" });
