@@ -50,6 +50,7 @@ func instanceHarnessSet(in Input) *appsv1.StatefulSet {
 		ObjectMeta: in.meta(InstanceHarnessName, LabelApp, InstanceHarnessName, LabelVersion, in.Kit.Version),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             ptr(int32(1)),
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			ServiceName:          InstanceHarnessPods,
 			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{LabelApp: InstanceHarnessName}},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
@@ -111,18 +112,18 @@ func harnessContainer(in Input) corev1.Container {
 }
 
 // harnessEnv is the environment of the Instance Harness, in order of rising precedence: a name that comes twice keeps its last value.
+// The configuration comes first, so it cannot change what makes this Harness one without tools (JR2_MENU_ONLY).
 func harnessEnv(in Input) []corev1.EnvVar {
-	env := []corev1.EnvVar{
-		{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: HarnessConfig}, Key: HarnessKey}}},
-		{Name: "JR2_MENU_ONLY", Value: "1"},
-	}
+	var env []corev1.EnvVar
 	for _, e := range in.Instance.Harness.Env {
 		if e.ValueFrom != nil {
 			env = append(env, corev1.EnvVar{Name: e.Name, ValueFrom: e.ValueFrom.DeepCopy()})
 		}
 	}
 	env = append(env,
+		corev1.EnvVar{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: HarnessConfig}, Key: HarnessKey}}},
+		corev1.EnvVar{Name: "JR2_MENU_ONLY", Value: "1"},
 		corev1.EnvVar{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
 		corev1.EnvVar{Name: SandboxTokenName, Value: StandInPrefix + SandboxTokenName},
 	)

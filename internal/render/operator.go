@@ -51,6 +51,7 @@ func operatorDeployment(in Input) *appsv1.Deployment {
 		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr(int32(1)),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelOperator: OperatorControlPlane}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: with(operatorLabels(), LabelOperator, OperatorControlPlane)},
