@@ -1,0 +1,127 @@
+package jr2
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/preflight"
+)
+
+// reachTimeout bounds the first request: a cluster that does not answer is told soon.
+const reachTimeout = 10 * time.Second
+
+func (c *converge) connect(context.Context) error { return c.cluster.dial() }
+
+func (c *converge) floor(ctx context.Context) error {
+	reach, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	server, err := c.cluster.version(reach)
+	if err != nil {
+		return &UnreachableError{Context: c.cluster.context, Err: err}
+	}
+	c.server, c.result.Kubernetes = server.GitVersion, server.GitVersion
+	findings, err := preflight.Floor(c.cluster.context, server)
+	if err != nil {
+		return err
+	}
+	if err := preflight.Refused(findings); err != nil {
+		return err
+	}
+	c.tell(KubernetesFound{Version: server.GitVersion, Floor: preflight.KubernetesFloor})
+	return nil
+}
+
+// contact finds out whose the namespace is and, when it is nobody's, whether this Instance may have it.
+func (c *converge) contact(ctx context.Context) error {
+	namespace, err := c.cluster.readNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	c.home = namespace
+	home, findings := preflight.Ownership(c.cluster.context, c.cluster.namespace, c.inst.Name, namespace)
+	if err := preflight.Refused(findings); err != nil {
+		return err
+	}
+	if !home.FirstContact || c.opts.Yes {
+		return nil
+	}
+	first := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: home.What}
+	if c.opts.Confirm == nil {
+		return &UnansweredError{FirstContact: first}
+	}
+	agreed, err := c.opts.Confirm(ctx, first)
+	if err != nil {
+		return err
+	}
+	if !agreed {
+		return ErrDeclined
+	}
+	return nil
+}
+
+// Accepts says whether an answer to FirstContact.Question agrees: "y" or "yes" in any case; everything else declines.
+func Accepts(answer string) bool {
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}
+
+// namespace applies the Instance's Namespace: the pod dry run after it needs one.
+func (c *converge) namespace(ctx context.Context) error {
+	c.input.Instance, c.input.Namespace = c.inst, c.cluster.namespace
+	set, err := apply.NewSet(setNamespace, c.cluster.namespace, render.Namespace(c.input))
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, "namespace", set, apply.Options{Shared: true})
+}
+
+// podLevelResources tells a dry run that failed as a note: it proves nothing (source: reference, 3.7). Only failures that end by
+// themselves, such as a service account that is not there yet, are tried again.
+func (c *converge) podLevelResources(ctx context.Context) error {
+	pods := c.cluster.client.CoreV1().Pods(c.cluster.namespace)
+	var findings []preflight.Finding
+	var last error
+	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 12}
+	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		findings, last = preflight.PodLevelResources(ctx, pods, c.cluster.context, c.server)
+		return last == nil || !apply.Classify(last).Retryable(), nil
+	})
+	if err != nil && !errors.Is(err, wait.ErrWaitTimeout) && !wait.Interrupted(err) {
+		return err
+	}
+	if last != nil {
+		c.note(preflight.Finding{
+			Severity: preflight.Note, Code: preflight.CodePodLevelResources, Object: "cluster " + c.cluster.context,
+			Message: "pod-level resources could not be probed, so a Workspace's Size may not hold: " + last.Error(),
+		})
+	}
+	return preflight.Refused(findings)
+}
+
+// secrets looks at everything that the configuration names beside itself: Secrets of the namespace, the CA bundle, held values.
+func (c *converge) secrets(ctx context.Context) error {
+	bundle, err := c.caBundle()
+	if err != nil {
+		return err
+	}
+	c.input.CABundle, c.input.Env = bundle, c.environ
+	if err := render.CheckHeld(c.input); err != nil {
+		c.note(preflight.Finding{
+			Severity: preflight.Warn, Code: "held-secrets", Object: "Instance " + c.inst.Name, Message: err.Error(),
+		})
+	}
+	findings, err := preflight.NamedSecrets(ctx, c.cluster.client.CoreV1().Secrets(c.cluster.namespace), c.inst, c.cluster.namespace)
+	if err := preflight.Refused(findings); err != nil {
+		return err
+	}
+	return err
+}

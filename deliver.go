@@ -1,0 +1,139 @@
+package jr2
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/render"
+)
+
+// images builds and delivers what the cluster's record does not show as delivered. The record itself goes up with the Orchestrator,
+// after every delivery.
+func (c *converge) images(ctx context.Context) error {
+	kit := c.input.Kit
+	c.record = images.Record{Harness: kit.Harness, Custodian: kit.Custodian, Operator: kit.Operator, Orchestrator: kit.Orchestrator}
+	delivered, err := c.deliver(ctx)
+	c.result.Images = delivered
+	if err != nil {
+		return err
+	}
+	c.record = c.record.With(delivered)
+	text, err := c.record.Marshal()
+	if err != nil {
+		return err
+	}
+	c.input.ImageMap = string(text)
+	return nil
+}
+
+func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, error) {
+	if !c.inst.ComposesSandbox() {
+		c.tell(ImagesNotNeeded{Reason: "no registered Machine makes a Sandbox"})
+		return nil, nil
+	}
+	contexts := c.contexts()
+	if len(contexts) == 0 {
+		c.tell(ImagesNotNeeded{Reason: "the Instance carries no image context; Sandboxes run the stock Harness image"})
+		return nil, nil
+	}
+	if err := c.readRecord(ctx); err != nil {
+		return nil, err
+	}
+	decision, err := images.Plan(ctx, images.Request{
+		Instance: c.inst.Name, Registry: c.registry(), Context: c.cluster.context, Kind: c.cluster.kind(),
+		Platforms: c.set.Platforms, Contexts: contexts, Previous: c.previous, Force: c.opts.Force,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return images.Deliver(ctx, decision, c.builder, images.Options{
+		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
+	})
+}
+
+func (c *converge) contexts() []images.Context {
+	var contexts []images.Context
+	for _, found := range c.inst.ImageContexts() {
+		context := images.Context{Name: found.Name, Dir: found.Dir}
+		if found.Default {
+			context.Key = images.DefaultKey
+		}
+		contexts = append(contexts, context)
+	}
+	return contexts
+}
+
+// readRecord reads which images the cluster runs, from the annotation of the Orchestrator. No Orchestrator and no record are one thing:
+// nothing is delivered. A record that cannot be read is that too, and is told.
+func (c *converge) readRecord(ctx context.Context) error {
+	deployment, err := c.cluster.client.AppsV1().Deployments(c.cluster.namespace).Get(ctx, render.Orchestrator, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the record of images: %w", err)
+	}
+	annotation := deployment.Annotations[render.AnnotationImages]
+	if annotation == "" {
+		return nil
+	}
+	record, err := images.ParseRecord([]byte(annotation))
+	if err != nil {
+		c.tell(Noted{Message: err.Error() + " — every image is delivered again"})
+		return nil
+	}
+	c.previous = record
+	return nil
+}
+
+// builder connects to BuildKit when the first build needs it.
+func (c *converge) builder(ctx context.Context) (images.Builder, error) {
+	if c.opts.Builder != nil {
+		return c.opts.Builder, nil
+	}
+	address := c.opts.BuildkitHost
+	if address == "" {
+		address = c.env["BUILDKIT_HOST"]
+	}
+	return images.Connect(ctx, images.ConnectOptions{Address: address})
+}
+
+// tellImages turns what package images tells into the events of a converge.
+func (c *converge) tellImages(e images.Event) {
+	switch e := e.(type) {
+	case images.Building:
+		c.tell(ImageBuilding{Name: e.Name, Ref: e.Ref})
+	case images.Step:
+		c.tell(BuildProgress{Ref: e.Ref, Step: e.Name, Status: stepStatus(e)})
+	case images.Log:
+		c.tell(BuildProgress{Ref: e.Ref, Step: e.Step, Status: "log", Line: e.Line})
+	case images.Warning:
+		c.tell(BuildProgress{Ref: e.Ref, Status: "warning", Line: e.Text})
+	case images.NoUser:
+		c.tell(ImageUser{Name: e.Name})
+	case images.User:
+		c.tell(ImageUser{Name: e.Name, User: e.User})
+	case images.Pushed:
+		c.result.Built++
+		c.result.Changed++
+		c.tell(ImagePushed{Name: e.Name, Registry: e.Registry, Digest: e.Digest, Platforms: e.Platforms})
+	case images.Fresh:
+		c.tell(ImageFresh{Name: e.Name, Ref: e.Ref, Source: e.Source})
+	}
+}
+
+func stepStatus(step images.Step) string {
+	switch {
+	case step.Err != "":
+		return "failed"
+	case step.Cached:
+		return "cached"
+	case !step.Completed.IsZero():
+		return "done"
+	}
+	return "started"
+}

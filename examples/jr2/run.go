@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Env is the environment as "NAME=value".
+	Env []string
+}
+
+// environ returns the environment by name.
+func (s Streams) environ() map[string]string {
+	env := make(map[string]string, len(s.Env))
+	for _, entry := range s.Env {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// reported is an error that the command has already told the user.
+type reported struct{ error }
+
+func (r reported) Unwrap() error { return r.error }
+
+// Run runs one command. Its errors are already written to Streams.Err.
+func Run(ctx context.Context, args []string, streams Streams) error {
+	klog.SetLogger(logr.Discard()) // client-go's own log lines are for debugging
+	root := &cobra.Command{
+		Use:           "jr2",
+		Short:         "Converge Instances into Kubernetes clusters",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetArgs(args)
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.AddCommand(upCommand(streams))
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.As(err, new(reported)) {
+		fmt.Fprintf(streams.Err, "error: %v\n", err)
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package jr2
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/platforms"
+	"jr2.dev/jr2/preflight"
+)
+
+// Converge brings an Instance into a cluster: it checks the cluster, resolves the platforms from its nodes, builds and delivers the
+// Sandbox Images, applies the operator and the Instance's objects, waits for their rollouts, verifies what runs, and publishes the
+// Assembly. It may be called again at any time, also after a converge that was cut off.
+//
+// The Result is never nil: with an error it holds what was seen and done until then. Errors are a *Refusal or another error of the
+// package that found the fault; errors.As and errors.Is see through all of them. Nothing is applied before the namespace is agreed
+// upon, and after it nothing before the checks have passed.
+func Converge(ctx context.Context, opts Options) (*Result, error) {
+	run := &converge{opts: opts, result: &Result{}}
+	looks := []step{
+		run.load, run.typecheck, run.walk,
+		run.connect, run.floor, run.contact, run.namespace, run.podLevelResources,
+		run.platforms, run.sandboxNodes, run.kit, run.priority, run.secrets,
+	}
+	if err := in(ctx, looks); err != nil {
+		return run.result, err
+	}
+	held, release, err := run.lock(ctx)
+	if err != nil {
+		return run.result, err
+	}
+	defer release()
+	does := []step{
+		run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.orchestrator,
+		run.assembly, run.repoCache, run.instanceHarness, run.finish,
+	}
+	return run.result, in(held, does)
+}
+
+// A step looks, decides or does one thing; what it learned stays in the converge for the steps after it.
+type step func(context.Context) error
+
+func in(ctx context.Context, steps []step) error {
+	for _, next := range steps {
+		if err := next(ctx); err != nil {
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// converge is one run: its options and what it knows so far. Each field is written by one step and read by later ones.
+type converge struct {
+	opts   Options
+	result *Result
+
+	env      map[string]string // load: the shell over .env
+	inst     *config.Instance  // load, walk
+	sizes    []config.WorkspaceSize
+	cluster  cluster              // connect
+	server   string               // floor: gitVersion
+	home     *corev1.Namespace    // contact: as it was before this run; nil when it did not exist
+	set      platforms.Set        // platforms
+	nodes    []corev1.Node        // platforms: nil when the configuration names the set
+	input    render.Input         // kit: grows with the image map and the signing key
+	previous *images.Record       // images: what the cluster runs
+	record   images.Record        // images: what it will run
+	outcome  []apply.ObjectResult // priorityClasses, operator, objects
+}
+
+// Result is what a converge saw and did.
+type Result struct {
+	Instance   string `json:"instance"`
+	Context    string `json:"context"`
+	Namespace  string `json:"namespace"`
+	Kubernetes string `json:"kubernetes"`
+	// Platforms is the set that images are built for.
+	Platforms []string `json:"platforms"`
+	// SandboxNodes are the nodes on which a Sandbox can run now; nil when they were not read.
+	SandboxNodes []string `json:"sandboxNodes,omitempty"`
+	// Findings are the warnings and notes of the checks.
+	Findings []preflight.Finding `json:"findings,omitempty"`
+	// Images are the Sandbox Images by key, with what was built.
+	Images map[string]images.Delivered `json:"images,omitempty"`
+	// Built counts the images that were built and pushed.
+	Built int `json:"built"`
+	// Objects are the objects of the cluster that this Instance needs, and what was done to each.
+	Objects []apply.ObjectResult `json:"objects"`
+	// Assembly is the hash of the current Assembly.
+	Assembly  string   `json:"assembly"`
+	Workflows []string `json:"workflows"`
+	// Changed counts objects written or pruned, images built and Assemblies published; 0 means that the cluster was as asked.
+	Changed int `json:"changed"`
+}
+
+func (c *converge) tell(e Event) {
+	if c.opts.Events != nil {
+		c.opts.Events(e)
+	}
+}
+
+// note keeps a warning in the result and tells it.
+func (c *converge) note(finding preflight.Finding) {
+	c.result.Findings = append(c.result.Findings, finding)
+	c.tell(Noted{Message: finding.Message})
+}

@@ -1,0 +1,134 @@
+package jr2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/preflight"
+)
+
+// load reads .env and the configuration, and opens the converge. The Workflows are walked after the typecheck, because a type error
+// explains more than what it leads to.
+func (c *converge) load(ctx context.Context) error {
+	if c.opts.Instance != nil {
+		c.env, c.inst = c.opts.Env, c.opts.Instance
+		if err := config.Validate(c.inst); err != nil {
+			return err
+		}
+		return c.start()
+	}
+	root, err := config.FindRoot(c.opts.Dir)
+	if err != nil {
+		return err
+	}
+	if err := c.readEnv(root); err != nil {
+		return err
+	}
+	c.inst, err = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env})
+	if err != nil {
+		return err
+	}
+	return c.start()
+}
+
+// readEnv fills in what the caller's environment lacks from .env, which is read before anything evaluates the configuration.
+func (c *converge) readEnv(root string) error {
+	file, err := config.ReadDotEnv(filepath.Join(root, ".env"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(".env: %w", err)
+	}
+	merged, applied := config.MergeEnv(file, c.opts.Env)
+	c.env = merged
+	if len(applied) > 0 {
+		c.tell(EnvApplied{Names: applied})
+	}
+	return nil
+}
+
+// start names the cluster and the namespace, and opens the converge.
+func (c *converge) start() error {
+	found, err := resolve(c.opts)
+	if err != nil {
+		return err
+	}
+	c.cluster = found
+	c.cluster.namespace = c.inst.Namespace(c.opts.Namespace)
+	c.result.Instance, c.result.Context, c.result.Namespace = c.inst.Name, found.context, c.cluster.namespace
+	c.tell(Started{Instance: c.inst.Name, Context: found.context, Namespace: c.cluster.namespace})
+	return nil
+}
+
+// typecheck runs the Instance's own compiler; an Instance without a tsconfig.json, or without a folder, has none.
+func (c *converge) typecheck(ctx context.Context) error {
+	if c.inst.Root == "" {
+		return nil
+	}
+	checked, err := preflight.Typecheck(ctx, c.inst.Root, preflight.TypecheckOptions{Started: func() { c.tell(TypecheckStarted{}) }})
+	if checked.Skipped != "" {
+		c.tell(TypecheckSkipped{Reason: checked.Skipped})
+	}
+	return err
+}
+
+// walk learns what the Workflows need, and refuses parts that nobody bound and Sizes that leave the Harness too little.
+func (c *converge) walk(ctx context.Context) error {
+	for _, note := range c.inst.Notes {
+		c.note(preflight.Finding{Severity: preflight.Note, Code: "instance", Object: "Instance " + c.inst.Name, Message: note})
+	}
+	if err := preflight.Refused(openParts(c.inst)); err != nil {
+		return err
+	}
+	sizes, err := config.Sizes(c.inst)
+	if err != nil {
+		return err
+	}
+	c.sizes, c.result.Workflows = sizes, c.inst.WorkflowNames()
+	c.tell(Walked{Agents: c.inst.AgentNames(), Workflows: c.inst.WorkflowNames()})
+	return nil
+}
+
+// openParts turns each part that nobody bound into a finding with the line to write.
+func openParts(inst *config.Instance) []preflight.Finding {
+	var findings []preflight.Finding
+	for _, open := range inst.OpenParts() {
+		fix := open.Part.Fix(open.Workflow.Name)
+		findings = append(findings, preflight.Finding{
+			Severity: preflight.Refuse,
+			Code:     preflight.CodeOpenPart,
+			Object:   "Workflow " + open.Workflow.Name,
+			Message: fmt.Sprintf("refusing: workflow %q leaves %s open — bind it: %s (%s). Nothing was applied.",
+				open.Workflow.Name, open.Part.Describe(), fix, open.Part.ADR()),
+			Fix: fix,
+		})
+	}
+	return findings
+}
+
+// environ looks a variable up for the git tokens.
+func (c *converge) environ(name string) (string, bool) {
+	value, ok := c.env[name]
+	return value, ok
+}
+
+// caBundle reads the file that harness.caBundle names, relative to the Instance folder.
+func (c *converge) caBundle() ([]byte, error) {
+	name := c.inst.Harness.CABundle
+	if name == "" {
+		return nil, nil
+	}
+	path := filepath.Join(c.inst.Root, name)
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("harness.caBundle %q: %s cannot be read (the path is relative to the Instance folder): %w", name, path, err)
+	}
+	if !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
+		return nil, fmt.Errorf("harness.caBundle %q: %s holds no PEM certificate", name, path)
+	}
+	return pem, nil
+}

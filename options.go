@@ -1,0 +1,87 @@
+package jr2
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/assembly"
+	"jr2.dev/jr2/internal/seed"
+)
+
+// Options say what to converge and where. The zero Options converges the Instance folder around the working directory into the
+// kubeconfig's current context, asks nobody (so that a first contact stops), and tells nobody.
+type Options struct {
+	// Dir is the Instance folder or a folder below it; the working directory when empty. Ignored when Instance is set.
+	Dir string
+	// Instance is the Instance as a Go value; then no folder is read.
+	Instance *config.Instance
+	// Env is the environment that the folder's code may read and that git tokens come from; .env fills in what it lacks. Nil is empty:
+	// nothing of the process environment is visible unless the caller passes it.
+	Env map[string]string
+
+	// Config is the cluster. When nil, Kubeconfig and Context choose one.
+	Config *rest.Config
+	// Kubeconfig is a file; when empty, the usual rules ($KUBECONFIG, ~/.kube/config) apply.
+	Kubeconfig string
+	// Context names the cluster: it chooses the kubeconfig's context (the current one when empty) and stands in messages. A context
+	// whose name starts with "kind-" is a kind cluster.
+	Context string
+	// Namespace is the Instance's home; its name when empty.
+	Namespace string
+
+	// Yes agrees to a first contact without asking.
+	Yes bool
+	// Confirm asks whether a first contact may go on. Nil means that nobody can be asked: *UnansweredError.
+	Confirm func(context.Context, FirstContact) (bool, error)
+	// Force rebuilds and redelivers every image.
+	Force bool
+	// BuildArgs are passed to every build.
+	BuildArgs map[string]string
+
+	// Builder builds images. When nil, BuildkitHost is dialled when the first build needs it.
+	Builder images.Builder
+	// BuildkitHost is the address of a BuildKit daemon, as in BUILDKIT_HOST; when empty, the value of Env is taken.
+	BuildkitHost string
+	// Keychain holds the registry credentials; docker's own configuration when nil.
+	Keychain authn.Keychain
+	// RegistryTransport carries requests to registries, for example with a private CA; the default transport when nil.
+	RegistryTransport http.RoundTripper
+	// Publisher stores the Assembly where the Orchestrator reads it; in the Instance's namespace when nil.
+	Publisher Publisher
+	// Holder tells other converges who holds the lock; host and process id when empty.
+	Holder string
+
+	// Events receives what happens, one call at a time; nil discards.
+	Events func(Event)
+}
+
+// Publisher stores an Assembly where the Orchestrator reads it, and sees which one is current.
+type Publisher = assembly.Publisher
+
+// Assembly is the Instance as the Orchestrator reads it: a deterministic archive and its hash.
+type Assembly = assembly.Assembly
+
+// ClusterPublisher is the default Publisher: content-addressed chunks in ConfigMaps of a namespace and one atomic pointer.
+func ClusterPublisher(client kubernetes.Interface, namespace string, labels map[string]string) Publisher {
+	return assembly.Cluster(client, namespace, labels)
+}
+
+// FirstContact is what somebody must agree to before an Instance enters a namespace for the first time.
+type FirstContact struct {
+	Instance string
+	Context  string
+	// What the converge would do to the namespace, in words.
+	What string
+}
+
+// Question is the text that asks for the agreement, without a line end.
+func (f FirstContact) Question() string {
+	return fmt.Sprintf(seed.FirstContactAsk, f.Instance, f.Context, f.What)
+}

@@ -1,0 +1,110 @@
+package jr2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/assembly"
+	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/placement/v1alpha1"
+)
+
+// assembly publishes the Instance's code and looks at what is current then.
+func (c *converge) assembly(ctx context.Context) error {
+	built, err := c.buildAssembly(ctx)
+	if err != nil {
+		return err
+	}
+	publisher := c.opts.Publisher
+	if publisher == nil {
+		publisher = ClusterPublisher(c.cluster.client, c.cluster.namespace, c.labels())
+	}
+	previous, found, err := publisher.Current(ctx)
+	if err != nil {
+		return fmt.Errorf("assembly: %w", err)
+	}
+	if !found || previous != built.Hash || c.opts.Force {
+		c.tell(AssemblyPublishing{Hash: built.Hash, Previous: previous})
+		if err := publisher.Publish(ctx, built); err != nil {
+			return fmt.Errorf("assembly %s: %w", built.Hash, err)
+		}
+		c.result.Changed++
+	}
+	workflows, err := publisher.WaitCurrent(ctx, built.Hash)
+	if err != nil {
+		return fmt.Errorf("assembly %s: %w", built.Hash, err)
+	}
+	c.result.Assembly = built.Hash
+	c.tell(AssemblyCurrent{Hash: built.Hash, Workflows: workflows})
+	return nil
+}
+
+func (c *converge) buildAssembly(ctx context.Context) (*Assembly, error) {
+	digests := map[string]string{}
+	for _, found := range c.inst.ImageContexts() {
+		digest, err := images.ContextDigest(ctx, found.Dir)
+		if err != nil {
+			return nil, err
+		}
+		digests[found.Key] = digest
+		if found.Default {
+			digests[c.inst.DefaultImage] = digest
+		}
+	}
+	return assembly.Build(c.inst, digests)
+}
+
+// labels are those of everything that an Instance has in its namespace.
+func (c *converge) labels() map[string]string {
+	return map[string]string{render.LabelInstance: c.inst.Name, render.LabelManagedBy: render.ManagedBy}
+}
+
+// finish tells what lives on from before this converge and closes it.
+func (c *converge) finish(ctx context.Context) error {
+	if err := c.olderWorkspaces(ctx); err != nil {
+		c.tell(Noted{Message: "live workspaces could not be listed: " + err.Error()})
+	}
+	if bound := len(c.inst.BoundRepos()); bound > 0 && c.inst.ComposesSandbox() {
+		c.tell(ReposBound{Count: bound})
+	}
+	c.tell(Converged{Changed: c.result.Changed})
+	return nil
+}
+
+// olderWorkspaces counts live Sandboxes whose image is not one of this converge. They keep it: a live Sandbox is never re-imaged.
+func (c *converge) olderWorkspaces(ctx context.Context) error {
+	if !c.inst.ComposesSandbox() {
+		return nil
+	}
+	client, err := dynamic.NewForConfig(c.cluster.config)
+	if err != nil {
+		return err
+	}
+	sandboxes := client.Resource(v1alpha1.GroupVersion().WithResource("sandboxes")).Namespace(c.cluster.namespace)
+	list, err := sandboxes.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	current := []string{c.record.Harness}
+	for _, ref := range c.record.Sandbox {
+		current = append(current, ref)
+	}
+	older := map[string]int{}
+	for _, sandbox := range list.Items {
+		image, _, _ := unstructured.NestedString(sandbox.Object, "spec", "image")
+		if image != "" && !slices.Contains(current, image) {
+			older[image]++
+		}
+	}
+	for _, image := range slices.Sorted(maps.Keys(older)) {
+		c.tell(WorkspacesOnOlderImages{Image: image, Count: older[image]})
+	}
+	return nil
+}
