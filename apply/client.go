@@ -7,13 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 )
 
 // A cluster is the ways to one API server. Objects of the set travel through the metadata client: its answers hold no values, so
@@ -22,8 +19,7 @@ type cluster struct {
 	meta    metadata.Interface
 	dynamic dynamic.Interface
 	typed   kubernetes.Interface
-	disc    discovery.CachedDiscoveryInterface
-	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	mapper  *mapper
 }
 
 // connect makes the clients from a copy of cfg without the client-side limiter: the server has its own fairness, and Apply its own
@@ -46,8 +42,7 @@ func connect(cfg *rest.Config, events *emitter) (*cluster, error) {
 	if c.typed, err = kubernetes.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, err
 	}
-	c.disc = memory.NewMemCacheClient(c.typed.Discovery())
-	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.disc)
+	c.mapper = &mapper{discovery: c.typed.Discovery()}
 	return c, nil
 }
 
@@ -64,10 +59,9 @@ func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, _ 
 // refKey carries the Ref that a request is about to the handler of warnings.
 type refKey struct{}
 
-// mapping tells the resource of a kind. A kind that is not served is looked for again on the server, because it may have come since.
+// mapping tells the resource of a kind.
 func (c *cluster) mapping(r Ref) (*meta.RESTMapping, error) {
-	gvk := r.GroupVersionKind()
-	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return c.mapper.mapping(r.GroupVersionKind())
 }
 
 // at returns the metadata client for an object.

@@ -45,7 +45,7 @@ func (r *run) settleKinds(ctx context.Context, results []ObjectResult) error {
 		return nil
 	}
 	err := r.each(len(moved), func(i int) error { return r.waitEstablished(ctx, moved[i]) })
-	r.cluster.mapper.Reset()
+	r.cluster.mapper.reset()
 	return err
 }
 
@@ -57,7 +57,7 @@ func (r *run) served(crd Ref) bool {
 		}
 		group, _ := dig(o.Object, "spec", "group").(string)
 		kind, _ := dig(o.Object, "spec", "names", "kind").(string)
-		_, err := r.cluster.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		_, err := r.cluster.mapper.mapping(schema.GroupVersionKind{Group: group, Kind: kind})
 		return err == nil
 	}
 	return false

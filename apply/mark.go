@@ -81,10 +81,15 @@ func entryOf(m *metav1.PartialObjectMetadata, manager string) string {
 
 // asAsked says that nothing changed on an object since the run that wrote the record, and that the same is asked for now.
 func (o order) asAsked(m *metav1.PartialObjectMetadata, rec record, manager string) bool {
+	entry := entryOf(m, manager)
+	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != ""
+}
+
+// wantedBefore says that the last run asked the same of this very object.
+func (o order) wantedBefore(m *metav1.PartialObjectMetadata, rec record) bool {
 	want := rec.Want
 	if o.isSecret() {
 		want = m.Annotations[wantAnnotation]
 	}
-	entry := entryOf(m, manager)
-	return m.UID == rec.UID && rec.UID != "" && m.DeletionTimestamp == nil && want == o.want && entry == rec.Entry && entry != ""
+	return rec.UID != "" && m.UID == rec.UID && want == o.want
 }

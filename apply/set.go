@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -29,7 +30,7 @@ func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
 // ones (the kinds of client-go and of apiextensions), drops what only the server writes (status, null creation timestamps, uid,
 // resourceVersion, generation, managedFields), and fails with a *SetError that lists every object without a kind or name, every
 // duplicate, every label or annotation that is not a string (also of a pod template) and every repeated key of a list that the server
-// merges by key (Service ports, container ports, env, …).
+// merges by key (Service ports, container ports, env, …). stringData of a Secret becomes data.
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
 	set := &Set{Name: name, Namespace: namespace}
 	var problems []Problem
@@ -109,6 +110,9 @@ func unstructuredOf(o runtime.Object) ([]*unstructured.Unstructured, error) {
 	}
 	u.SetGroupVersionKind(gvk)
 	dropServerFields(u.Object)
+	if gvk.Group == "" && gvk.Kind == "Secret" {
+		foldStringData(u.Object)
+	}
 	return []*unstructured.Unstructured{u}, nil
 }
 
@@ -147,6 +151,28 @@ func dropServerFields(o map[string]any) {
 		}
 	}
 	dropNullTimestamps(o)
+}
+
+// foldStringData moves stringData of a Secret into data, as the server does. Left to the server, the fields that it notes as ours would
+// be those of stringData, and a change of the real value would go unseen.
+func foldStringData(secret map[string]any) {
+	text, ok := secret["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data, ok := secret["data"].(map[string]any)
+	if !ok {
+		data = map[string]any{}
+	}
+	for k, v := range text {
+		s, ok := v.(string)
+		if !ok {
+			return // the server's refusal says it better
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(s))
+	}
+	secret["data"] = data
+	delete(secret, "stringData")
 }
 
 func dropNullTimestamps(v any) {

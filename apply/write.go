@@ -52,12 +52,15 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 }
 
 // actionOf compares an object before and after the write. A write that changes nothing leaves the resourceVersion alone; when a
-// controller wrote meanwhile, our own entry of the managed fields tells.
+// controller wrote meanwhile, our own entry of the managed fields tells. It alone would not do: its time has steps of a second, so a
+// new value right after the last one leaves the same entry, and only a different want shows it.
 func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec record) Action {
 	switch {
 	case before == nil || before.UID != after.UID:
 		return Created
-	case before.ResourceVersion == after.ResourceVersion, o.asAsked(after, rec, r.opts.FieldManager):
+	case before.ResourceVersion == after.ResourceVersion:
+		return Unchanged
+	case o.wantedBefore(before, rec) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
 		return Unchanged
 	}
 	return Configured
@@ -74,7 +77,7 @@ func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetad
 		if r.opts.DryRun && r.arrives(o.ref) {
 			return nil, errArrivesLater
 		}
-		r.cluster.mapper.Reset()
+		r.cluster.mapper.reset()
 		return nil, r.noMatch(o.ref, err)
 	}
 	if err != nil {
@@ -88,7 +91,7 @@ func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetad
 		return nil, errArrivesLater
 	}
 	if Classify(err) == ClassNoMatch { // what the mapper knows is out of date
-		r.cluster.mapper.Reset()
+		r.cluster.mapper.reset()
 		return nil, r.noMatch(o.ref, err)
 	}
 	if err != nil {
