@@ -75,10 +75,6 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.startControlPlane(ctx); err != nil {
 		return err
 	}
-	var err error
-	if c.client, err = kubernetes.NewForConfig(c.Config()); err != nil {
-		return err
-	}
 	// What follows needs the API server only, so it starts at once.
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.ready(ctx) })
@@ -132,9 +128,20 @@ func (c *Cluster) tryControlPlane(ctx context.Context) error {
 	if err := c.launch("kube-apiserver", c.apiserverArgs(etcdPort)); err != nil {
 		return err
 	}
+	if c.client, err = kubernetes.NewForConfig(c.Config()); err != nil {
+		return err
+	}
 	if err := c.answering(ctx); err != nil {
 		return err
 	}
+	if err := pollWhile(ctx, c.components("kube-apiserver"), c.forgetLeases); err != nil {
+		return err
+	}
+	return c.launchClients(kwokPort)
+}
+
+// launchClients starts the components that talk to the API server.
+func (c *Cluster) launchClients(kwokPort int) error {
 	for _, component := range []struct {
 		name string
 		args []string

@@ -92,8 +92,8 @@ func (c *Cluster) changeNode(ctx context.Context, want *corev1.Node) error {
 	}
 	have.Status.Allocatable, have.Status.Capacity = want.Status.Allocatable, want.Status.Capacity
 	have.Status.NodeInfo.Architecture = want.Status.NodeInfo.Architecture
-	// kwok takes a node up again when its Ready condition is not True.
-	if ready(have) != ready(want) {
+	// Without conditions the node is one that kwok has yet to make Ready.
+	if wantReady := want.Annotations[simulated] != ""; ready(have) != wantReady {
 		have.Status.Conditions = want.Status.Conditions
 	}
 	_, err = nodes.UpdateStatus(ctx, have, metav1.UpdateOptions{})
@@ -120,6 +120,17 @@ func (c *Cluster) waitNode(ctx context.Context, name string, wantReady bool) err
 		}
 		return nil
 	})
+}
+
+// forgetLeases removes the leases by which the kwok of an earlier start held the nodes: the next one would wait for them
+// to run out.
+func (c *Cluster) forgetLeases(ctx context.Context) error {
+	leases := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("take over the nodes of the last start: %w", err)
+	}
+	return nil
 }
 
 func ofController(t corev1.Taint) bool {

@@ -7,7 +7,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // StorageClass is the default StorageClass of every cluster. kwok's stages bind its claims.
@@ -15,12 +14,8 @@ const StorageClass = "standard"
 
 // answering waits until the API server answers requests, which is before it is ready.
 func (c *Cluster) answering(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(c.Config())
-	if err != nil {
-		return err
-	}
 	return pollWhile(ctx, c.components("kube-apiserver"), func(ctx context.Context) error {
-		return client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+		return c.client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	})
 }
 

@@ -1,0 +1,61 @@
+package devcluster_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"jr2.dev/jr2/internal/devcluster"
+)
+
+func ExampleStart() {
+	ctx := context.Background()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{
+		Nodes: []devcluster.Node{{Name: "a"}, {Name: "b", Arch: "arm64"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		log.Fatal(err)
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		fmt.Println(node.Name, node.Status.NodeInfo.Architecture)
+	}
+	// Output:
+	// a amd64
+	// b arm64
+}
+
+func ExampleStartProxy() {
+	ctx := context.Background()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Nodes: []devcluster.Node{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+	proxy, err := devcluster.StartProxy(ctx, cluster.Config(), devcluster.ServerVersion("v1.33.1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer proxy.Close()
+	client, err := kubernetes.NewForConfig(proxy.Config())
+	if err != nil {
+		log.Fatal(err)
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(version)
+	// Output: v1.33.1
+}
