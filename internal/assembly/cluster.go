@@ -14,7 +14,7 @@ const (
 	// orphanAge is how long a chunk that nobody points to is left alone: a publisher may be about to point to it.
 	orphanAge = time.Hour
 	// maxRaces bounds how often a publisher or a reader starts again because the pointer moved under it.
-	maxRaces = 10
+	maxRaces = 50
 
 	fieldManager = "jr2"
 )
