@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,7 @@ var shared *devcluster.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		cluster, err := devcluster.Start(context.Background(), devcluster.Options{})
+		cluster, err := devcluster.Start(context.Background(), devcluster.Options{Users: []devcluster.User{tenant()}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start a cluster:", err)
 			return 1
@@ -33,6 +34,16 @@ func TestMain(m *testing.M) {
 		shared = cluster
 		return m.Run()
 	}())
+}
+
+// tenant may do everything that a converge does, in one namespace, but read or grant less than an admin.
+func tenant() devcluster.User {
+	all := []string{"get", "list", "watch", "create", "patch", "update", "delete"}
+	return devcluster.User{Name: "tenant", Rules: map[string][]rbacv1.PolicyRule{"t-tenant": {
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "serviceaccounts"}, Verbs: all},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}}, // may not list
+		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"roles", "rolebindings"}, Verbs: all},
+	}}}
 }
 
 func config(t *testing.T) *rest.Config {

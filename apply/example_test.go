@@ -1,0 +1,114 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"jr2.dev/jr2/apply"
+)
+
+// demo is a Set with a namespace of its own and one ConfigMap.
+func demo(name string) (*apply.Set, error) {
+	return apply.NewSet("demo", name,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conf", Namespace: name}, Data: map[string]string{"a": "1"}})
+}
+
+func ExampleApply() {
+	ctx := context.Background()
+	set, err := demo("example-apply")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		out, err := apply.Apply(ctx, shared.Config(), set, apply.Options{Prune: true})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(out.Count(apply.Created), "created,", out.Count(apply.Unchanged), "unchanged")
+	}
+	// Output:
+	// 2 created, 0 unchanged
+	// 0 created, 2 unchanged
+}
+
+func ExampleNewSet() {
+	_, err := apply.NewSet("demo", "demo",
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "a", Port: 53}, {Name: "b", Port: 53}}}})
+	fmt.Println(err)
+	// Output: Service dns: spec.ports[1]: duplicate entries for key [port=53,protocol="TCP"]
+}
+
+func ExampleRemove() {
+	ctx := context.Background()
+	done, err := apply.Remove(ctx, shared.Config(), apply.RemoveOptions{}, apply.Ref{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "never-there"})
+	fmt.Println(done[0].Ref, done[0].Action, err)
+	// Output: ConfigMap default/never-there absent <nil>
+}
+
+func ExampleEnsureSecret() {
+	ctx := context.Background()
+	client := kubernetes.NewForConfigOrDie(shared.Config())
+	keys := map[string]func() ([]byte, error){"TOKEN": func() ([]byte, error) { return []byte("from a random source"), nil }}
+	for range 2 {
+		minted, err := apply.EnsureSecret(ctx, client, "default", "example", nil, keys)
+		fmt.Println(minted, err)
+	}
+	// Output:
+	// [TOKEN] <nil>
+	// [] <nil>
+}
+
+func ExampleLock() {
+	ctx := context.Background()
+	client := kubernetes.NewForConfigOrDie(shared.Config())
+	_, release, err := apply.Lock(ctx, client, "default", "example", "ana@laptop", apply.LockOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer release()
+	_, _, err = apply.Lock(ctx, client, "default", "example", "bo@desk", apply.LockOptions{Fail: true})
+	var locked *apply.LockedError
+	fmt.Println(errors.As(err, &locked), locked.Holder)
+	// Output: true ana@laptop
+}
+
+func ExampleWaitRollout() {
+	ctx := context.Background()
+	client := kubernetes.NewForConfigOrDie(shared.Config())
+	_, err := apply.WaitRollout(ctx, client, apply.Workload{Kind: "Deployment", Namespace: "default", Name: "absent"}, apply.RolloutOptions{Timeout: time.Minute})
+	fmt.Println(err)
+	// Output: waiting for Deployment default/absent: Deployment default/absent does not exist
+}
+
+func ExampleVerify() {
+	ctx := context.Background()
+	client := kubernetes.NewForConfigOrDie(shared.Config())
+	got, err := apply.Verify(ctx, client, apply.Layer{Name: "repo cache", Namespace: "default", Selector: "app=jr2-repo-cache", Image: "registry.example/cache:1"})
+	fmt.Println(got.Pods, err)
+	// Output: 0 <nil>
+}
+
+func ExampleClassify() {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-1", errors.New("exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4"))
+	class := apply.Classify(err)
+	fmt.Println(class, class.Retryable())
+	// Output: quota-wait true
+}
+
+func ExampleReady() {
+	fmt.Println(apply.Ready(&corev1.ConfigMap{}).Done)
+	// Output: true
+}

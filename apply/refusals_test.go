@@ -1,0 +1,144 @@
+package apply_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"jr2.dev/jr2/apply"
+)
+
+// The real API server's refusals, as Apply reports them.
+func TestRefusals(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, doc string
+		labels            map[string]string
+		want              apply.Class
+	}{
+		{name: "quota never", before: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: NS}\nspec: {hard: {count/services: 0}}",
+			doc: "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: NS}\nspec: {ports: [{port: 80}]}", want: apply.ClassQuotaNever},
+		{name: "quota unstated", before: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: NS}\nspec: {hard: {requests.cpu: 1}}",
+			doc: "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: NS}\nspec: {" + plainContainer + "}", want: apply.ClassQuotaUnspecified},
+		{name: "pod security", labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+			doc: "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: NS}\nspec: {" + plainContainer + "}", want: apply.ClassPodSecurity},
+		{name: "account", doc: "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: NS}\nspec: {serviceAccountName: nobody, " + plainContainer + "}", want: apply.ClassServiceAccount},
+		{name: "priority class", doc: "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: NS}\nspec: {priorityClassName: none, " + plainContainer + "}", want: apply.ClassPriorityClass},
+		{name: "invalid", doc: "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: NS}\nspec: {ports: [{port: 0}]}", want: apply.ClassInvalid},
+		{name: "unknown field", doc: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: NS}\ndatta: {a: b}", want: apply.ClassInvalid},
+		{name: "no namespace", doc: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}", want: apply.ClassInvalid},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, tt.labels)
+			if tt.before != "" {
+				other := set(t, ns, tt.before)
+				other.Name = "before"
+				mustApply(t, other, apply.Options{})
+				waitQuota(t, ns)
+			}
+			_, err := apply.Apply(t.Context(), config(t), set(t, ns, tt.doc), apply.Options{Retry: apply.Retry{Limit: time.Second, Quota: -1}})
+			if got := apply.Classify(err); got != tt.want {
+				t.Errorf("class %q, want %q: %v", got, tt.want, err)
+			}
+		})
+	}
+}
+
+func TestImmutableFieldsAreNamed(t *testing.T) {
+	ns := newNamespace(t, nil)
+	text := workload("Deployment", plainContainer)
+	mustApply(t, set(t, ns, text), apply.Options{})
+	moved := strings.ReplaceAll(text, "app: web", "app: other")
+	_, err := apply.Apply(t.Context(), config(t), set(t, ns, moved), apply.Options{})
+	if apply.Classify(err) != apply.ClassImmutable || !strings.Contains(err.Error(), "Deployment.apps "+ns+"/web") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// waitQuota waits until the quota's status is there: before, the server says so in other words.
+func waitQuota(t *testing.T, ns string) {
+	t.Helper()
+	w, err := typed(t).CoreV1().ResourceQuotas(ns).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for {
+		q, err := typed(t).CoreV1().ResourceQuotas(ns).Get(t.Context(), "q", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(q.Status.Hard) > 0 {
+			return
+		}
+		<-w.ResultChan()
+	}
+}
+
+// A quota that is full now is waited for, in its own words, until others leave; or not, when the caller says so.
+func TestAFullQuotaIsWaitedFor(t *testing.T) {
+	ns := newNamespace(t, nil)
+	other := set(t, ns, `apiVersion: v1
+kind: Service
+metadata: {name: first, namespace: NS}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q, namespace: NS}
+spec: {hard: {count/services: 1}}`)
+	other.Name = "before"
+	mustApply(t, other, apply.Options{})
+	waitQuota(t, ns)
+	s := set(t, ns, "apiVersion: v1\nkind: Service\nmetadata: {name: second, namespace: NS}\nspec: {ports: [{port: 80}]}")
+	if _, err := apply.Apply(t.Context(), config(t), s, apply.Options{Retry: apply.Retry{Quota: -1}}); apply.Classify(err) != apply.ClassQuotaWait {
+		t.Fatalf("got %v", err)
+	}
+	said := ""
+	out := mustApply(t, s, apply.Options{Retry: apply.Retry{Limit: time.Millisecond}, Events: func(e apply.Event) {
+		if w, ok := e.(apply.Waiting); ok && said == "" {
+			said = w.Reason
+			if err := typed(t).CoreV1().Services(ns).Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if out.Count(apply.Created) != 1 || !strings.Contains(said, "exceeded quota: q, requested: count/services=1") {
+		t.Errorf("%+v after waiting for %q", out.Objects, said)
+	}
+}
+
+// Field cases F05 and F23: missing rights, escalation, and an identity that may read single objects but not lists.
+func TestAnIdentityWithFewRights(t *testing.T) {
+	const ns = "t-tenant"
+	cfg, err := shared.ConfigFor("tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := set(t, ns, `apiVersion: v1
+kind: Service
+metadata: {name: a, namespace: NS}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: b, namespace: NS}
+spec: {ports: [{port: 80}]}`)
+	for i, want := range []int{2, 0} {
+		if out, err := apply.Apply(t.Context(), cfg, good, apply.Options{}); err != nil || out.Changed() != want {
+			t.Errorf("run %d: %+v, %v", i+1, out.Objects, err)
+		}
+	}
+	for want, doc := range map[apply.Class]string{
+		apply.ClassForbidden:  "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: NS}",
+		apply.ClassEscalation: "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: NS}\nrules: [{apiGroups: [\"\"], resources: [secrets], verbs: [\"*\"]}]",
+	} {
+		s := set(t, ns, doc)
+		s.Name = string(want)
+		if _, err := apply.Apply(t.Context(), cfg, s, apply.Options{}); apply.Classify(err) != want {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
