@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"jr2.dev/jr2/internal/devcluster/build"
@@ -39,6 +41,9 @@ type Buildkitd struct {
 	dir     *workdir
 	spawner *spawner
 	process *process
+	// socketDir is set where the socket can't be in dir.
+	socketDir string
+	closing   sync.Once
 }
 
 // TrustRegistry adds what the builder has to know to talk to the registry.
@@ -87,7 +92,10 @@ func (b *Buildkitd) start(ctx context.Context, options BuildkitOptions, buildkit
 	if err := writeFile(configPath, config); err != nil {
 		return err
 	}
-	socket := b.dir.path("buildkitd.sock")
+	socket, err := b.socket()
+	if err != nil {
+		return err
+	}
 	b.Address = "unix://" + socket
 	b.process, err = b.spawner.runContained(b.dir.dir, "buildkitd", buildkitd, "--config", configPath, "--addr", b.Address)
 	if err != nil {
@@ -107,11 +115,30 @@ func (b *Buildkitd) start(ctx context.Context, options BuildkitOptions, buildkit
 
 // Close ends the builder with all builds, and removes its cache unless BuildkitOptions.Dir is set.
 func (b *Buildkitd) Close() error {
-	if b.process != nil {
-		b.process.stop(10 * time.Second)
+	var err error
+	b.closing.Do(func() {
+		if b.process != nil {
+			b.process.stop(10 * time.Second)
+		}
+		b.spawner.close()
+		if b.socketDir != "" {
+			err = os.RemoveAll(b.socketDir)
+		}
+		err = errors.Join(err, b.dir.close())
+	})
+	return err
+}
+
+// socket is where the builder listens. The address of a socket has room for about 100 bytes.
+func (b *Buildkitd) socket() (string, error) {
+	if socket := b.dir.path("buildkitd.sock"); len(socket) <= 100 {
+		return socket, nil
 	}
-	b.spawner.close()
-	return b.dir.close()
+	var err error
+	if b.socketDir, err = os.MkdirTemp("", "devcluster-"); err != nil {
+		return "", err
+	}
+	return filepath.Join(b.socketDir, "buildkitd.sock"), nil
 }
 
 // config is buildkitd.toml. TOML's strings are close enough to Go's for paths and addresses.

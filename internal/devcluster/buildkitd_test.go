@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/containerd/platforms"
@@ -87,10 +88,15 @@ func TestBuildkitd(t *testing.T) {
 	}
 }
 
-// Not parallel: an interpreter is there for the whole machine.
+// An interpreter is there for the whole machine.
 func TestBuildkitdEmulates(t *testing.T) {
-	if devcluster.Emulated("arm64") {
-		t.Skip("someone else has registered arm64")
+	release, err := devcluster.HoldBinfmt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if err := devcluster.UnregisterBinfmt("arm64"); err != nil {
+		t.Fatal(err)
 	}
 	builder := startBuildkitd(t, devcluster.BuildkitOptions{})
 	buildkit, err := client.New(t.Context(), builder.Address)
@@ -108,7 +114,7 @@ func TestBuildkitdEmulates(t *testing.T) {
 			return slices.ContainsFunc(w.Platforms, func(p platforms.Platform) bool { return p.Architecture == "arm64" })
 		})
 	}
-	if builds() {
+	if devcluster.Emulated("arm64") || builds() {
 		t.Skip("this machine runs arm64 already")
 	}
 	unregister, err := devcluster.RegisterBinfmt("arm64")
@@ -125,4 +131,27 @@ func TestBuildkitdEmulates(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A builder that was killed starts again on what it has left behind.
+func TestBuildkitdKeepsItsDir(t *testing.T) {
+	t.Parallel()
+	// Longer than the address of a socket may be.
+	options := devcluster.BuildkitOptions{Dir: filepath.Join(t.TempDir(), strings.Repeat("long", 25))}
+	first := startBuildkitd(t, options)
+	if _, err := devcluster.StartBuildkitd(t.Context(), options); !errors.As(err, new(*devcluster.InUseError)) {
+		t.Errorf("a second one in the same directory: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := startBuildkitd(t, options)
+	buildkit, err := client.New(t.Context(), second.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buildkit.Close()
+	if _, err := buildkit.ListWorkers(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

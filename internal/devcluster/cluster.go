@@ -50,7 +50,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, c.shutdown())
 	}
 	return c, nil
 }
@@ -224,13 +224,17 @@ func (c *Cluster) Close() error {
 	c.closed = true
 	failures := errors.Join(c.failures...)
 	c.mu.Unlock()
+	return errors.Join(failures, c.shutdown())
+}
+
+func (c *Cluster) shutdown() error {
 	var grace time.Duration
 	if !c.state.temporary {
 		grace = 5 * time.Second
 	}
 	c.stopProcesses(grace)
 	c.spawner.close()
-	return errors.Join(failures, c.state.close())
+	return c.state.close()
 }
 
 // stopProcesses ends the processes in the reverse of their order. Only etcd has something to bring home.

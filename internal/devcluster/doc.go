@@ -15,5 +15,8 @@
 // Job's pod completes; a claim of the default StorageClass is bound to a volume that nobody reads. No image is pulled, so
 // an image that does not exist runs as well as any other; see Trouble for pods that fail.
 //
+// A real node can stand beside the simulated ones: kwok plays only nodes that carry its annotation, the kubeconfig lets a
+// kubelet register, and tools/kubernetes.mod pins one of the same version. Nothing here starts it yet.
+//
 // Processes never outlive their parent: see spawner.
 package devcluster

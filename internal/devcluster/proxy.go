@@ -74,7 +74,7 @@ func StartProxy(ctx context.Context, config *rest.Config, wrappers ...Wrapper) (
 		},
 		served: make(chan error, 1),
 	}
-	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
+	go served(p.served, func() error { return p.server.ServeTLS(listener, "", "") })
 	return p, nil
 }
 
@@ -88,11 +88,15 @@ func (p *Proxy) WriteKubeconfig(path, contextName string) error {
 
 // Close ends the proxy and all that passes through it, watches too.
 func (p *Proxy) Close() error {
-	err := p.server.Close()
-	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	return errors.Join(p.server.Close(), <-p.served)
+}
+
+// served reports why a server has stopped, unless it was told to. The channel is closed, so that a second Close finds nil.
+func served(result chan<- error, serve func() error) {
+	defer close(result)
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+		result <- err
 	}
-	return err
 }
 
 // upstreamTransport sends a request with the credentials it brings, or else with those of config.

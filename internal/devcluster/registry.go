@@ -68,7 +68,7 @@ func StartRegistry(ctx context.Context, options RegistryOptions) (*Registry, err
 	r.Host = listener.Addr().String()
 	r.server = &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	if !options.TLS {
-		go func() { r.served <- r.server.Serve(listener) }()
+		go served(r.served, func() error { return r.server.Serve(listener) })
 		return r, nil
 	}
 	authority, pair, err := newLoopbackServer("devcluster registry")
@@ -81,17 +81,13 @@ func StartRegistry(ctx context.Context, options RegistryOptions) (*Registry, err
 	}
 	r.CA = authority.cert
 	r.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	go func() { r.served <- r.server.ServeTLS(listener, "", "") }()
+	go served(r.served, func() error { return r.server.ServeTLS(listener, "", "") })
 	return r, nil
 }
 
 // Close ends the registry.
 func (r *Registry) Close() error {
-	err := r.server.Close()
-	if served := <-r.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return errors.Join(r.server.Close(), <-r.served)
 }
 
 // Requests is the number of requests of that method so far; of all when method is empty.
