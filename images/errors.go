@@ -72,8 +72,15 @@ type PushError struct {
 }
 
 func (e *PushError) Error() string {
-	return fmt.Sprintf("sandbox image %q was built and cannot be pushed as %s: %s", e.Name, e.Ref, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
+	hint := ""
+	if e.Unauthorized() {
+		hint = " — log in first: docker login " + strings.Split(e.Ref, "/")[0]
+	}
+	return fmt.Sprintf("sandbox image %q was built and cannot be pushed as %s%s: %s", e.Name, e.Ref, hint, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
 }
+
+// Unauthorized says whether the registry refused the credentials. The builder passes a registry's answer on as text alone.
+func (e *PushError) Unauthorized() bool { return strings.Contains(e.Err.Error(), "401 Unauthorized") }
 
 func (e *PushError) Unwrap() error { return e.Err }
 
