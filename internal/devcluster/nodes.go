@@ -179,7 +179,6 @@ func (n Node) object() *corev1.Node {
 				OSImage:                 "devcluster",
 				ContainerRuntimeVersion: "kwok",
 				KubeletVersion:          build.KubernetesVersion,
-				KubeProxyVersion:        build.KubernetesVersion,
 			},
 		},
 	}

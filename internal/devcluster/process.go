@@ -79,15 +79,6 @@ func (p *process) ended() error {
 	return &ComponentError{Name: p.name, Err: err, Log: p.tail()}
 }
 
-func (p *process) running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // stop ends the process and waits for it. With grace it is asked first.
 func (p *process) stop(grace time.Duration) {
 	if grace > 0 {
