@@ -44,6 +44,11 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		return ObjectResult{}, record{}, r.explain(ctx, o.ref, err)
 	}
 	result := ObjectResult{Ref: o.ref, UID: string(got.UID), Action: r.actionOf(o, now, got, rec)}
+	if r.opts.DryRun {
+		if result.Action, err = r.dryRunAction(ctx, o, now, got, rec); err != nil {
+			return ObjectResult{}, record{}, err
+		}
+	}
 	next := record{Ref: o.ref, UID: got.UID, Entry: entryOf(got, r.opts.FieldManager)}
 	if !o.isSecret() {
 		next.Want = o.want

@@ -1,0 +1,34 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// WriteInventory stores records of refs in parts of at most limit bytes, and returns the number of objects that it takes.
+func WriteInventory(ctx context.Context, client kubernetes.Interface, set *Set, limit int, refs []Ref) (int, error) {
+	inv, err := loadInventory(ctx, client, set)
+	if err != nil {
+		return 0, err
+	}
+	inv.limit = limit
+	records := map[Ref]record{}
+	for _, r := range refs {
+		records[r.key()] = record{Ref: r}
+	}
+	if err := inv.write(ctx, records); err != nil {
+		return 0, err
+	}
+	names, err := chunkNames(inv.head)
+	return 1 + len(names), err
+}
+
+// ReadInventory counts the records that are stored.
+func ReadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (int, error) {
+	inv, err := loadInventory(ctx, client, set)
+	if err != nil {
+		return 0, err
+	}
+	return len(inv.records), nil
+}
