@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -58,4 +60,22 @@ func ExampleStartProxy() {
 	}
 	fmt.Println(version)
 	// Output: v1.33.1
+}
+
+func ExampleStartRegistry() {
+	ctx := context.Background()
+	registry, err := devcluster.StartRegistry(ctx, devcluster.RegistryOptions{User: "me", Password: "secret", TLS: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer registry.Close()
+	ref, err := registry.Reference("team/app:1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := remote.Write(ref, empty.Image, registry.RemoteOptions(ctx)...); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(ref.Context().RepositoryStr(), ref.Identifier())
+	// Output: team/app 1
 }
