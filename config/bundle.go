@@ -213,14 +213,14 @@ func (b *bundler) unresolved(args api.OnResolveArgs) error {
 func (b *bundler) moduleError(messages []api.Message) error {
 	first := messages[0]
 	out := &ModuleError{Rule: "syntax", Problem: strings.TrimSpace(first.Text)}
-	if at := first.Location; at != nil {
-		if at.Namespace == "file" || at.Namespace == "" {
-			out.File = at.File
-			if !filepath.IsAbs(out.File) {
-				out.File = filepath.Join(b.fence.root, at.File)
-			}
+	if at := first.Location; at != nil && !strings.Contains(at.File, "jr2:") {
+		out.File = at.File
+		if !filepath.IsAbs(out.File) {
+			out.File = filepath.Join(b.fence.root, at.File)
 		}
-		out.Line, out.Column = at.Line, at.Column+1
+		if at.Line > 0 {
+			out.Line, out.Column = at.Line, at.Column+1
+		}
 	}
 	out.Workflow = workflowOf(b.fence.root, out.File)
 	var outside *OutsideError

@@ -52,7 +52,10 @@ func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	}
 	source, err := b.fence.open(args.Path, maxSource)
 	if err != nil {
-		return api.OnLoadResult{Errors: []api.Message{{Text: err.Error(), Detail: err}}}, nil
+		return notOpened(args.Path, err), nil
+	}
+	if !strings.Contains(args.Path, "/node_modules/") && loader == api.LoaderTS {
+		source = append(source, "\nexport {};\n"...) // a file without any import or export is still a module
 	}
 	if bytes.Contains(source, []byte("process.env")) && !strings.Contains(args.Path, "/node_modules/") {
 		b.mu.Lock()
@@ -65,6 +68,10 @@ func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	}
 	banner := fmt.Sprintf("var %s = jr2host.meta(%q);", metaName, args.Path)
 	return withMeta(args.Path, source, loader, banner, api.SourceMapInline)
+}
+
+func notOpened(name string, err error) api.OnLoadResult {
+	return api.OnLoadResult{Errors: []api.Message{{Text: err.Error(), Detail: err, Location: &api.Location{File: name}}}}
 }
 
 const metaName = "jr2_import_meta"

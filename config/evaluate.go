@@ -75,7 +75,11 @@ func run(ctx context.Context, s script, box sandbox) (string, error) {
 
 func runGuarded(vm *goja.Runtime, s script, box sandbox) (text string, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case *goja.InterruptedError: // while a property of what was thrown was read
+			err = interruption(r)
+		default:
 			err = fmt.Errorf("the evaluator failed: %v\n%s", r, debug.Stack())
 		}
 	}()

@@ -31,6 +31,10 @@ type LoadOptions struct {
 	MemoryLimit int64
 	// KitVersion is used when the folder pins no version of @jr2/orchestrator. Default DefaultKitVersion.
 	KitVersion string
+	// Isolate is the command line of a program that calls ServeIsolated; the folder's code is then bundled and evaluated in that
+	// process instead of this one. Use it for folders of strangers: it contains what bounds inside of a process cannot (a source that
+	// is nested so deeply that the parser's stack overflows, a built-in function that does not end), because the process is killed.
+	Isolate []string
 	// OutsideImages admits file: images and a harness.caBundle that lie outside the Instance folder. Off, they are refused: a
 	// folder of somebody else could otherwise have the host's files built into an image.
 	OutsideImages bool
@@ -52,7 +56,8 @@ func (o LoadOptions) withDefaults() LoadOptions {
 // Load reads an Instance folder: its configuration, its Workflows, and the modules that the Orchestrator will evaluate.
 //
 // The folder's code is evaluated in this process, without access to files, network, timers or the environment. Its time and its
-// memory are bounded (errors.Is ErrTimeout, ErrMemory).
+// memory are bounded (errors.Is ErrTimeout, ErrMemory). The memory bound watches the heap of the process, so a program that allocates
+// much at the same time may see ErrMemory too early; LoadOptions.Isolate evaluates in a process of its own.
 //
 // Errors: *NotFoundError (no such folder), *ModuleError (a module cannot be bundled or evaluated, or an authoring function refuses
 // it; errors.Is tells ErrTimeout, ErrMemory and ErrUnsettled, errors.As an *OutsideError), *FieldError (the configuration's first
@@ -71,7 +76,12 @@ func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	}
 	defer fence.close()
 
-	found, err := gather(ctx, fence, opts)
+	var found gathered
+	if len(opts.Isolate) > 0 {
+		found, err = gatherIsolated(ctx, root, opts)
+	} else {
+		found, err = gather(ctx, fence, opts)
+	}
 	if found.config == nil {
 		return nil, err
 	}
@@ -96,6 +106,9 @@ func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (e
 		return err
 	}
 	if !opts.OutsideImages {
+		if err := checkBundleInside(inst); err != nil {
+			return err
+		}
 		if err := checkInside(inst); err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func (b *bundler) loadForAssembly(args api.OnLoadArgs) (api.OnLoadResult, error)
 	}
 	source, err := b.fence.open(args.Path, maxSource)
 	if err != nil {
-		return api.OnLoadResult{Errors: []api.Message{{Text: err.Error(), Detail: err}}}, nil
+		return notOpened(args.Path, err), nil
 	}
 	if loader == api.LoaderJSON || !strings.Contains(string(source), "import.meta") {
 		text := string(source)

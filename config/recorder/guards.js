@@ -415,6 +415,9 @@
       if (apply(exec, backtracks, [pattern])) weigh(pattern, input);
       return apply(exec, this, [input]);
     },
+    test(input) {
+      return this.exec(input) !== null;
+    },
   });
   const weigh = (pattern, input) => {
     let quantifiers = 0;

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const maxCABundle = 1 << 20 // what a ConfigMap can hold
+
+// CABundle reads the PEM file that harness.caBundle names, relative to the Instance folder. nil without an error means that the
+// configuration names none.
+func (i *Instance) CABundle() ([]byte, error) {
+	if i.Harness.CABundle == "" {
+		return nil, nil
+	}
+	name := i.Harness.CABundle
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(i.Root, name)
+	}
+	fail := func(why any) error {
+		return i.problem("a PEM file, by a path relative to the Instance folder", "harness.caBundle", "%q (%s): %v", clip(i.Harness.CABundle), name, why)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fail(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxCABundle+1))
+	if err != nil {
+		return nil, fail(err)
+	}
+	if len(text) > maxCABundle {
+		return nil, fail("is larger than " + FormatMemory(maxCABundle))
+	}
+	if err := checkPEM(text); err != nil {
+		return nil, fail(err)
+	}
+	return text, nil
+}
+
+// checkPEM wants certificates and nothing else: the file becomes a ConfigMap, and a key in it would be public.
+func checkPEM(text []byte) error {
+	n := 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("holds a %s, and only certificates belong there", block.Type)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		return fmt.Errorf("holds no certificate")
+	}
+	return nil
+}
+
+// checkBundleInside refuses a CA bundle outside of the folder: it would be published.
+func checkBundleInside(inst *Instance) error {
+	name := inst.Harness.CABundle
+	if name == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(inst.Root, name))
+	if !filepath.IsLocal(name) || err == nil && !within(inst.Root, real) {
+		return inst.problem("a path relative to the Instance folder", "harness.caBundle", "%q lies outside the Instance folder", clip(name))
+	}
+	return nil
+}
