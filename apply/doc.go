@@ -6,7 +6,8 @@
 //
 // Writes are server-side applies under one field manager, never forced as a whole. Before the first write the set's inventory,
 // a ConfigMap in the set's namespace, lists what may exist; after the last one it lists what does. A run that is cut off at any
-// request is therefore completed by the next one. Secrets that are made once and kept are written by EnsureSecret, not by Apply.
+// request is therefore completed by the next one. Each object carries the mark of its set (SetAnnotation), so that two sets never take
+// each other's objects; what belongs to several sets is applied with Options.Shared. Secrets that are made once and kept are written by EnsureSecret, not by Apply.
 //
 // The parts are useful alone: WaitRollout, Verify, Remove, EnsureSecret, Lock, Classify, and the pure Ready.
 package apply

@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 				mustApply(t, other, apply.Options{})
 				waitQuota(t, ns)
 			}
-			_, err := apply.Apply(t.Context(), config(t), set(t, ns, tt.doc), apply.Options{Retry: apply.Retry{Limit: time.Second, Quota: -1}})
+			_, err := apply.Apply(t.Context(), config(t), set(t, ns, tt.doc), apply.Options{Retry: apply.Retry{Limit: 4 * time.Second, Quota: -1}})
 			if got := apply.Classify(err); got != tt.want {
 				t.Errorf("class %q, want %q: %v", got, tt.want, err)
 			}

@@ -90,7 +90,7 @@ spec: {hard: {`
 			}
 			mustApply(t, set(t, ns, text), apply.Options{})
 			w := apply.Workload{Kind: tt.kind, Namespace: ns, Name: "web"}
-			_, err := apply.WaitRollout(t.Context(), typed(t), w, apply.RolloutOptions{Timeout: 4 * time.Second})
+			_, err := apply.WaitRollout(t.Context(), typed(t), w, apply.RolloutOptions{Timeout: 6 * time.Second})
 			var failed *apply.RolloutError
 			if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
@@ -99,7 +99,7 @@ spec: {hard: {`
 				t.Errorf("diagnoses %+v", failed.Diagnoses)
 			}
 			parts := strings.Split(err.Error(), "\n\n")
-			if len(parts) != 4 || parts[0] != "the rollout of "+w.String()+" did not complete" || !strings.HasPrefix(parts[3], "timed out after 4s: ") {
+			if len(parts) != 4 || parts[0] != "the rollout of "+w.String()+" did not complete" || !strings.HasPrefix(parts[3], "timed out after 6s: ") {
 				t.Errorf("text:\n%s", err)
 			}
 			for _, want := range tt.evidence {
