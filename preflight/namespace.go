@@ -6,11 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/seed"
 )
-
-// OwnerLabel is the label of a Namespace that names the Instance which lives there.
-const OwnerLabel = "jr2.dev/instance"
 
 // Home is what a converge would do with its namespace.
 type Home struct {
@@ -26,7 +24,7 @@ func Ownership(context, name, instance string, namespace *corev1.Namespace) (Hom
 	if namespace == nil {
 		return Home{FirstContact: true, What: fmt.Sprintf(seed.CreateNamespace, name)}, nil
 	}
-	owner := namespace.Labels[OwnerLabel]
+	owner := namespace.Labels[names.LabelInstance]
 	switch {
 	case owner != "" && owner != instance:
 		return Home{}, []Finding{{

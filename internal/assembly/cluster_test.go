@@ -22,7 +22,7 @@ import (
 
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/devcluster"
-	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/internal/names"
 )
 
 // made is an Assembly whose one module has the given size; different seeds give different content.
@@ -66,7 +66,7 @@ func newStore(t *testing.T, client kubernetes.Interface) store {
 
 // publisher cuts small chunks, so that small archives have several.
 func (s store) publisher(client kubernetes.Interface) *ClusterPublisher {
-	p := Cluster(client, s.namespace, map[string]string{render.LabelInstance: "my-instance"})
+	p := Cluster(client, s.namespace, map[string]string{names.LabelInstance: "my-instance"})
 	p.chunkSize = 1000
 	return p
 }
@@ -96,13 +96,13 @@ func (s store) current(t *testing.T) string {
 // stored lists the hashes that have chunks.
 func (s store) stored(t *testing.T) []string {
 	t.Helper()
-	list, err := s.client.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: render.LabelAssembly})
+	list, err := s.client.CoreV1().ConfigMaps(s.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: names.LabelAssembly})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var hashes []string
 	for _, chunk := range list.Items {
-		hashes = append(hashes, chunk.Labels[render.LabelAssembly])
+		hashes = append(hashes, chunk.Labels[names.LabelAssembly])
 	}
 	slices.Sort(hashes)
 	return slices.Compact(hashes)
@@ -166,10 +166,10 @@ func life(t *testing.T, s store) {
 		t.Errorf("after going back: %v", got)
 	}
 	for _, o := range s.all(t) {
-		if o.Labels[render.LabelInstance] != "my-instance" {
+		if o.Labels[names.LabelInstance] != "my-instance" {
 			t.Errorf("%s has the labels %v", o.Name, o.Labels)
 		}
-		if chunk := o.Labels[render.LabelAssembly] != ""; chunk != (o.Immutable != nil && *o.Immutable) {
+		if chunk := o.Labels[names.LabelAssembly] != ""; chunk != (o.Immutable != nil && *o.Immutable) {
 			t.Errorf("%s: immutable is %v", o.Name, o.Immutable)
 		}
 	}
@@ -177,7 +177,7 @@ func life(t *testing.T, s store) {
 
 func (s store) pointer(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
-	pointer, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), render.AssemblyPointer, metav1.GetOptions{})
+	pointer, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), names.AssemblyPointer, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func (s store) all(t *testing.T) []corev1.ConfigMap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(list.Items, func(o corev1.ConfigMap) bool { return !strings.HasPrefix(o.Name, render.AssemblyPointer) })
+	return slices.DeleteFunc(list.Items, func(o corev1.ConfigMap) bool { return !strings.HasPrefix(o.Name, names.AssemblyPointer) })
 }
 
 func large(t *testing.T, s store) {

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"jr2.dev/jr2/internal/render"
 )
 
 // Keys of the pointer.
@@ -50,7 +49,7 @@ func (r *record) valid() bool {
 }
 
 func chunkName(hash string, n int) string {
-	return render.AssemblyPointer + "-" + hash + "-" + strconv.Itoa(n)
+	return names.AssemblyPointer + "-" + hash + "-" + strconv.Itoa(n)
 }
 
 // state is the content of the pointer.
@@ -71,12 +70,12 @@ func (s state) after(r *record) state {
 
 // getPointer returns nil when there is none.
 func getPointer(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.ConfigMap, error) {
-	pointer, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, render.AssemblyPointer, metav1.GetOptions{})
+	pointer, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, names.AssemblyPointer, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, render.AssemblyPointer, err)
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, names.AssemblyPointer, err)
 	}
 	return pointer, nil
 }
@@ -85,7 +84,7 @@ func getPointer(ctx context.Context, client kubernetes.Interface, namespace stri
 type FormatError struct{ Format string }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("ConfigMap %s has format %q, and this version knows %d: a newer jr2 published it", render.AssemblyPointer, e.Format, Format)
+	return fmt.Sprintf("ConfigMap %s has format %q, and this version knows %d: a newer jr2 published it", names.AssemblyPointer, e.Format, Format)
 }
 
 // stateOf reads the pointer's content. A *FormatError says that it must be left alone, an error with ErrInvalid that it is damaged.
@@ -101,10 +100,10 @@ func stateOf(pointer *corev1.ConfigMap) (state, error) {
 		}
 		r := new(record)
 		if err := json.Unmarshal([]byte(text), r); err != nil {
-			return state{}, fmt.Errorf("ConfigMap %s, key %s: %w: %w", render.AssemblyPointer, key, ErrInvalid, err)
+			return state{}, fmt.Errorf("ConfigMap %s, key %s: %w: %w", names.AssemblyPointer, key, ErrInvalid, err)
 		}
 		if !r.valid() {
-			return state{}, fmt.Errorf("ConfigMap %s, key %s: %w: its numbers cannot be", render.AssemblyPointer, key, ErrInvalid)
+			return state{}, fmt.Errorf("ConfigMap %s, key %s: %w: its numbers cannot be", names.AssemblyPointer, key, ErrInvalid)
 		}
 		*into = r
 	}

@@ -10,12 +10,11 @@ import (
 	"reflect"
 	"time"
 
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"jr2.dev/jr2/internal/render"
 )
 
 // errRace says that the pointer or a chunk moved under a publisher; it starts again.
@@ -55,7 +54,7 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 		}
 	}
 	// The list comes before the pointer is written: what anybody touches after it has another resourceVersion than we ask to delete.
-	before, err := p.client.CoreV1().ConfigMaps(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: render.LabelAssembly})
+	before, err := p.client.CoreV1().ConfigMaps(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: names.LabelAssembly})
 	if err != nil {
 		return fmt.Errorf("list the chunks in %s: %w", p.namespace, err)
 	}
@@ -80,7 +79,7 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 func (p *ClusterPublisher) point(ctx context.Context, pointer *corev1.ConfigMap, next state) error {
 	configMaps := p.client.CoreV1().ConfigMaps(p.namespace)
 	if pointer == nil {
-		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: render.AssemblyPointer, Namespace: p.namespace, Labels: p.labels}}
+		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: names.AssemblyPointer, Namespace: p.namespace, Labels: p.labels}}
 		if err := next.write(created); err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func (p *ClusterPublisher) ensureChunk(ctx context.Context, hash string, n int, 
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(found.BinaryData[keyData], data) && found.Labels[render.LabelAssembly] == hash {
+		if bytes.Equal(found.BinaryData[keyData], data) && found.Labels[names.LabelAssembly] == hash {
 			return nil
 		}
 		err = configMaps.Delete(ctx, found.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &found.UID}})
@@ -138,12 +137,12 @@ const keyData = "data"
 func (p *ClusterPublisher) chunk(hash string, n int, data []byte) *corev1.ConfigMap {
 	labels := map[string]string{}
 	maps.Copy(labels, p.labels)
-	labels[render.LabelAssembly] = hash
+	labels[names.LabelAssembly] = hash
 	immutable := true
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: chunkName(hash, n), Namespace: p.namespace, Labels: labels,
-			Annotations: map[string]string{render.AnnotationTouched: p.timestamp()},
+			Annotations: map[string]string{names.AnnotationTouched: p.timestamp()},
 		},
 		Immutable:  &immutable,
 		BinaryData: map[string][]byte{keyData: data},
@@ -153,7 +152,7 @@ func (p *ClusterPublisher) chunk(hash string, n int, data []byte) *corev1.Config
 func (p *ClusterPublisher) timestamp() string { return p.now().UTC().Format(time.RFC3339Nano) }
 
 func (p *ClusterPublisher) touch() []byte {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{render.AnnotationTouched: p.timestamp()}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{names.AnnotationTouched: p.timestamp()}}})
 	if err != nil {
 		panic(err) // strings always marshal
 	}

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"jr2.dev/jr2/internal/names"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"jr2.dev/jr2/internal/render"
 )
 
 // Read returns the current Assembly of a namespace, whole and checked against the pointer; (nil, nil) when there is none. It is the
@@ -82,7 +81,7 @@ func fetch(ctx context.Context, client kubernetes.Interface, namespace string, r
 	}
 	switch {
 	case archive.Len() != r.Size:
-		return nil, &BrokenError{r.Hash, fmt.Sprintf("its chunks do not hold the %d bytes that ConfigMap %s says", r.Size, render.AssemblyPointer)}
+		return nil, &BrokenError{r.Hash, fmt.Sprintf("its chunks do not hold the %d bytes that ConfigMap %s says", r.Size, names.AssemblyPointer)}
 	case sum(archive.Bytes()) != r.SHA256:
 		return nil, &BrokenError{r.Hash, "its bytes are not those that were published"}
 	}
@@ -91,7 +90,7 @@ func fetch(ctx context.Context, client kubernetes.Interface, namespace string, r
 		return nil, &BrokenError{r.Hash, err.Error()}
 	}
 	if a.Hash != r.Hash || !slices.Equal(a.Manifest.Workflows, r.Workflows) {
-		return nil, &BrokenError{r.Hash, "its content is not what ConfigMap " + render.AssemblyPointer + " says"}
+		return nil, &BrokenError{r.Hash, "its content is not what ConfigMap " + names.AssemblyPointer + " says"}
 	}
 	return a, nil
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"jr2.dev/jr2/internal/render"
 )
 
 // sweep removes the chunks of the Assembly that this publish has pushed out of the pointer, and chunks that a publisher left behind
@@ -19,7 +18,7 @@ import (
 func (p *ClusterPublisher) sweep(ctx context.Context, listed []corev1.ConfigMap, old, now state) {
 	for i := range listed {
 		chunk := &listed[i]
-		hash := chunk.Labels[render.LabelAssembly]
+		hash := chunk.Labels[names.LabelAssembly]
 		if now.holds(hash) || !old.holds(hash) && !p.abandoned(chunk) {
 			continue
 		}
@@ -35,7 +34,7 @@ func (p *ClusterPublisher) sweep(ctx context.Context, listed []corev1.ConfigMap,
 // abandoned says whether nobody has relied on the chunk for so long that nobody will.
 func (p *ClusterPublisher) abandoned(chunk *corev1.ConfigMap) bool {
 	last := chunk.CreationTimestamp.Time
-	if touched, err := time.Parse(time.RFC3339Nano, chunk.Annotations[render.AnnotationTouched]); err == nil && touched.After(last) {
+	if touched, err := time.Parse(time.RFC3339Nano, chunk.Annotations[names.AnnotationTouched]); err == nil && touched.After(last) {
 		last = touched
 	}
 	return p.now().Sub(last) >= p.orphanAge

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"jr2.dev/jr2/internal/devcluster"
+	"jr2.dev/jr2/internal/names"
 )
 
 // server talks to a real API server about objects of any kind.
@@ -94,7 +95,7 @@ func TestRealAPIServer(t *testing.T) {
 
 func takesEverything(t *testing.T, s server) {
 	for name, in := range map[string]Input{"ping": ping(t), "hold": hold(t), "review": review(t)} {
-		for _, namespace := range []string{in.namespace(), OperatorNamespace} {
+		for _, namespace := range []string{in.namespace(), names.OperatorNamespace} {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 			if _, err := s.client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 				t.Fatal(err)
@@ -158,12 +159,12 @@ func podSecurity(t *testing.T, s server) {
 		for _, name := range slices.Sorted(maps.Keys(pods)) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pods[name].Labels}, Spec: *pods[name].Spec.DeepCopy()}
 			pod.Spec.ServiceAccountName = "test"
-			if name == InstanceHarnessName { // its volume comes from the claim template
+			if name == names.InstanceHarnessName { // its volume comes from the claim template
 				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: conversations})
 			}
 			_, err := s.client.CoreV1().Pods(level).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			// The Repo cache is the documented exception.
-			refused := name == RepoCacheName && level != "privileged"
+			refused := name == names.RepoCacheName && level != "privileged"
 			var status apierrors.APIStatus
 			if refused != (errors.As(err, &status) && apierrors.IsForbidden(err)) || !refused && err != nil {
 				t.Errorf("%s under %s: %v", name, level, err)

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -16,8 +17,8 @@ const (
 // custodianScript swaps the stand-in of the pod's own token on the way to the Orchestrator. The file is read per request, because
 // the kubelet replaces it when the token changes.
 const custodianScript = `-- The Custodian swaps the stand-in of this pod's token for the token. Nothing else is held by this version.
-local STAND_IN = "` + StandInPrefix + SandboxTokenName + `"
-local FILE = "` + custodianValuesDir + "/" + SandboxTokenName + `"
+local STAND_IN = "` + names.StandInPrefix + names.SandboxTokenName + `"
+local FILE = "` + custodianValuesDir + "/" + names.SandboxTokenName + `"
 
 local function token()
   local file = io.open(FILE, "r")
@@ -52,7 +53,7 @@ func custodianBootstrap(namespace string) string {
 		"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}
 	swap := object{"name": "envoy.filters.http.lua", "typed_config": object{
 		"@type":               "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
-		"default_source_code": object{"filename": custodianConfigDir + "/" + ScriptKey}}}
+		"default_source_code": object{"filename": custodianConfigDir + "/" + names.ScriptKey}}}
 	health := object{"match": object{"path": "/healthz"}, "direct_response": object{"status": 200}}
 	// No timeout: the Orchestrator answers some requests when a person has decided.
 	control := object{"match": object{"prefix": "/"}, "route": object{"cluster": "orchestrator", "timeout": "0s"}}
@@ -60,13 +61,13 @@ func custodianBootstrap(namespace string) string {
 		"node": object{"id": "custodian", "cluster": "jr2"},
 		"static_resources": object{
 			"listeners": []object{
-				listener("health", "0.0.0.0", CustodianHealthPort, health, router),
-				listener("control", "127.0.0.1", CustodianControlPort, control, swap, router),
+				listener("health", "0.0.0.0", names.CustodianHealthPort, health, router),
+				listener("control", "127.0.0.1", names.CustodianControlPort, control, swap, router),
 			},
 			"clusters": []object{{
 				"name": "orchestrator", "type": "STRICT_DNS", "connect_timeout": "5s",
 				"load_assignment": object{"cluster_name": "orchestrator", "endpoints": []object{{"lb_endpoints": []object{{
-					"endpoint": object{"address": socket(fmt.Sprintf("%s.%s.svc", Orchestrator, namespace), OrchestratorPort)}}}}}},
+					"endpoint": object{"address": socket(fmt.Sprintf("%s.%s.svc", names.Orchestrator, namespace), names.OrchestratorPort)}}}}}},
 			}},
 		},
 	})
@@ -92,18 +93,18 @@ func socket(address string, port int) object {
 // custodianContainer runs Envoy beside a Harness, as a native sidecar: it starts first and outlives the Harness's drain.
 func custodianContainer(in Input) corev1.Container {
 	return corev1.Container{
-		Name:            CustodianContainer,
+		Name:            names.CustodianContainer,
 		Image:           in.Kit.Custodian,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            []string{"-c", custodianConfigDir + "/" + BootstrapKey, "--concurrency", "1", "--disable-hot-restart"},
+		Args:            []string{"-c", custodianConfigDir + "/" + names.BootstrapKey, "--concurrency", "1", "--disable-hot-restart"},
 		RestartPolicy:   ptr(corev1.ContainerRestartPolicyAlways),
-		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: CustodianHealthPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: names.CustodianHealthPort, Protocol: corev1.ProtocolTCP}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "custodian-values", MountPath: custodianValuesDir, ReadOnly: true},
 			{Name: "custodian-config", MountPath: custodianConfigDir, ReadOnly: true},
 		},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(CustodianHealthPort)}},
+			ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(names.CustodianHealthPort)}},
 			InitialDelaySeconds: 1, PeriodSeconds: 2, FailureThreshold: 15,
 		},
 		Resources:       sized("50m", "64Mi", "64Mi"),
@@ -117,10 +118,10 @@ func custodianVolumes() []corev1.Volume {
 		{Name: "custodian-values", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			DefaultMode: ptr(int32(0o440)),
 			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: InstanceSecret},
-				Items:                []corev1.KeyToPath{{Key: KeyHarnessToken, Path: SandboxTokenName}},
+				LocalObjectReference: corev1.LocalObjectReference{Name: names.InstanceSecret},
+				Items:                []corev1.KeyToPath{{Key: names.KeyHarnessToken, Path: names.SandboxTokenName}},
 			}}},
 		}}},
-		configVolume("custodian-config", HeldConfig),
+		configVolume("custodian-config", names.HeldConfig),
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"jr2.dev/jr2/internal/names"
 )
 
 // The Custodian answers the kubelet on every address, and the Harness on the loopback address alone; it leads to the Orchestrator
@@ -31,7 +33,7 @@ func TestCustodianBootstrap(t *testing.T) {
 	for _, l := range bootstrap.Static.Listeners {
 		got[l.Name] = [2]any{l.Address.Socket.Address, l.Address.Socket.Port}
 	}
-	if got["health"] != [2]any{"0.0.0.0", CustodianHealthPort} || got["control"] != [2]any{"127.0.0.1", CustodianControlPort} || len(got) != 2 {
+	if got["health"] != [2]any{"0.0.0.0", names.CustodianHealthPort} || got["control"] != [2]any{"127.0.0.1", names.CustodianControlPort} || len(got) != 2 {
 		t.Errorf("listeners %v", got)
 	}
 	if bootstrap.Admin != nil || !strings.Contains(text, `"jr2-orchestrator.team-review.svc"`) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"jr2.dev/jr2/internal/names"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,11 +31,11 @@ func InstanceHarness(in Input) ([]runtime.Object, error) {
 	if err := in.complete(); err != nil {
 		return nil, err
 	}
-	governing := in.service(InstanceHarnessPods, InstanceHarnessName, HarnessPort)
+	governing := in.service(names.InstanceHarnessPods, names.InstanceHarnessName, names.HarnessPort)
 	governing.Spec.ClusterIP = corev1.ClusterIPNone
 	return []runtime.Object{
 		governing,
-		in.service(InstanceHarnessName, InstanceHarnessName, HarnessPort),
+		in.service(names.InstanceHarnessName, names.InstanceHarnessName, names.HarnessPort),
 		instanceHarnessSet(in),
 	}, nil
 }
@@ -47,12 +48,12 @@ func instanceHarnessSet(in Input) *appsv1.StatefulSet {
 	}
 	return &appsv1.StatefulSet{
 		TypeMeta:   kind("apps/v1", "StatefulSet"),
-		ObjectMeta: in.meta(InstanceHarnessName, LabelApp, InstanceHarnessName, LabelVersion, in.Kit.Version),
+		ObjectMeta: in.meta(names.InstanceHarnessName, names.LabelApp, names.InstanceHarnessName, names.LabelVersion, in.Kit.Version),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             ptr(int32(1)),
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
-			ServiceName:          InstanceHarnessPods,
-			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{LabelApp: InstanceHarnessName}},
+			ServiceName:          names.InstanceHarnessPods,
+			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelApp: names.InstanceHarnessName}},
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
@@ -60,9 +61,9 @@ func instanceHarnessSet(in Input) *appsv1.StatefulSet {
 			},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: in.labels(LabelApp, InstanceHarnessName),
+					Labels: in.labels(names.LabelApp, names.InstanceHarnessName),
 					Annotations: map[string]string{
-						AnnotationHeldDigest: heldDigest(in), AnnotationSafeToEvict: "false", AnnotationDoNotDisrupt: "true"},
+						names.AnnotationHeldDigest: heldDigest(in), names.AnnotationSafeToEvict: "false", names.AnnotationDoNotDisrupt: "true"},
 				},
 				Spec: instanceHarnessPod(in),
 			},
@@ -75,13 +76,13 @@ func instanceHarnessPod(in Input) corev1.PodSpec {
 	security.FSGroup = ptr(int64(workGroup))
 	volumes := custodianVolumes()
 	if len(in.CABundle) > 0 {
-		volumes = append(volumes, configVolume("ca", TrustConfig))
+		volumes = append(volumes, configVolume("ca", names.TrustConfig))
 	}
 	return corev1.PodSpec{
 		PriorityClassName:             in.sandboxClass(),
 		AutomountServiceAccountToken:  ptr(false),
 		SecurityContext:               security,
-		TerminationGracePeriodSeconds: ptr(int64(HarnessDrain.Seconds())),
+		TerminationGracePeriodSeconds: ptr(int64(names.HarnessDrain.Seconds())),
 		InitContainers:                []corev1.Container{custodianContainer(in)},
 		Containers:                    []corev1.Container{harnessContainer(in)},
 		Volumes:                       volumes,
@@ -93,17 +94,17 @@ func harnessContainer(in Input) corev1.Container {
 	if len(in.CABundle) > 0 {
 		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: trustDir, ReadOnly: true})
 	}
-	ours := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: HarnessEnvSecret}}}
+	ours := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessEnvSecret}}}
 	return corev1.Container{
-		Name:            HarnessContainer,
+		Name:            names.HarnessContainer,
 		Image:           in.Kit.Harness,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: HarnessPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: names.HarnessPort, Protocol: corev1.ProtocolTCP}},
 		Env:             harnessEnv(in),
 		EnvFrom:         append([]corev1.EnvFromSource{ours}, in.Instance.Harness.EnvFrom...),
 		VolumeMounts:    mounts,
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(HarnessPort)}},
+			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(names.HarnessPort)}},
 			InitialDelaySeconds: 1, PeriodSeconds: 2, FailureThreshold: 15,
 		},
 		Resources:       sized("250m", "1Gi", "1Gi"),
@@ -122,16 +123,16 @@ func harnessEnv(in Input) []corev1.EnvVar {
 	}
 	env = append(env,
 		corev1.EnvVar{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: HarnessConfig}, Key: HarnessKey}}},
+			LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessConfig}, Key: names.HarnessKey}}},
 		corev1.EnvVar{Name: "JR2_MENU_ONLY", Value: "1"},
 		corev1.EnvVar{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
-		corev1.EnvVar{Name: SandboxTokenName, Value: StandInPrefix + SandboxTokenName},
+		corev1.EnvVar{Name: names.SandboxTokenName, Value: names.StandInPrefix + names.SandboxTokenName},
 	)
 	for _, held := range heldSecrets(in) {
-		env = append(env, corev1.EnvVar{Name: held.Name, Value: StandInPrefix + held.Name})
+		env = append(env, corev1.EnvVar{Name: held.Name, Value: names.StandInPrefix + held.Name})
 	}
 	if len(in.CABundle) > 0 {
-		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + CAKey})
+		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + names.CAKey})
 	}
 	hash := sha256.Sum256([]byte(HarnessToken(in.SigningKey).Reveal()))
 	return lastOfEach(append(env,

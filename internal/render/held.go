@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 )
 
 // heldSecrets are the secrets of the configuration, then the provider's key, which is held like one of them.
 func heldSecrets(in Input) []config.HeldSecret {
 	held := append([]config.HeldSecret(nil), in.Instance.Secrets...)
 	if p := in.Instance.Harness.Provider; p != nil && p.APIKey.Present() {
-		held = append(held, config.HeldSecret{Name: ProviderKeyName, Value: p.APIKey, Hosts: []string{hostOf(p.BaseURL)}})
+		held = append(held, config.HeldSecret{Name: names.ProviderKeyName, Value: p.APIKey, Hosts: []string{hostOf(p.BaseURL)}})
 	}
 	return held
 }
@@ -61,8 +62,8 @@ func heldManifest(in Input) string {
 		Secrets []manifestEntry `json:"secrets"`
 	}{Secrets: []manifestEntry{}}
 	for _, held := range heldSecrets(in) {
-		entry := manifestEntry{Name: held.Name, StandIn: StandInPrefix + held.Name, Hosts: held.Hosts, Headers: held.Headers, Paths: held.Paths,
-			Secret: manifestValue{Name: HeldSecrets, Key: held.Name}}
+		entry := manifestEntry{Name: held.Name, StandIn: names.StandInPrefix + held.Name, Hosts: held.Hosts, Headers: held.Headers, Paths: held.Paths,
+			Secret: manifestValue{Name: names.HeldSecrets, Key: held.Name}}
 		if held.ValueFrom != nil {
 			entry.Secret = manifestValue{Name: held.ValueFrom.Name, Key: held.ValueFrom.Key}
 		}
@@ -96,10 +97,10 @@ func heldLiterals(in Input) map[string]config.Secret {
 
 // heldConfig is jr2-held. It is always there, because every Harness pod runs a Custodian.
 func heldConfig(in Input) *corev1.ConfigMap {
-	return in.configMap(HeldConfig, map[string]string{
-		HeldKey:      heldManifest(in),
-		BootstrapKey: custodianBootstrap(in.namespace()),
-		ScriptKey:    custodianScript,
+	return in.configMap(names.HeldConfig, map[string]string{
+		names.HeldKey:      heldManifest(in),
+		names.BootstrapKey: custodianBootstrap(in.namespace()),
+		names.ScriptKey:    custodianScript,
 	})
 }
 
@@ -109,7 +110,7 @@ func heldSecretObject(in Input) *corev1.Secret {
 	if len(literals) == 0 {
 		return nil
 	}
-	return in.secret(HeldSecrets, literals)
+	return in.secret(names.HeldSecrets, literals)
 }
 
 // CheckHeld returns a *HeldError when secrets are held, and nil otherwise.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 )
 
 // Instance renders what every Instance has in its namespace: the Orchestrator with its rights, volume and Service, the configuration
@@ -24,19 +25,19 @@ func Instance(in Input) ([]runtime.Object, error) {
 	}
 	objects := orchestratorRights(in)
 	objects = append(objects,
-		in.secret(InstanceSecret, derivedKeys(in)),
-		in.secret(HarnessEnvSecret, harnessLiterals(in)),
+		in.secret(names.InstanceSecret, derivedKeys(in)),
+		in.secret(names.HarnessEnvSecret, harnessLiterals(in)),
 	)
 	if held := heldSecretObject(in); held != nil {
 		objects = append(objects, held)
 	}
 	objects = append(objects,
-		in.configMap(ImagesConfig, map[string]string{ImagesKey: in.ImageMap}),
-		in.configMap(HarnessConfig, map[string]string{HarnessKey: harnessJSON(in)}),
+		in.configMap(names.ImagesConfig, map[string]string{names.ImagesKey: in.ImageMap}),
+		in.configMap(names.HarnessConfig, map[string]string{names.HarnessKey: harnessJSON(in)}),
 		heldConfig(in),
 	)
 	if len(in.CABundle) > 0 {
-		objects = append(objects, in.configMap(TrustConfig, map[string]string{CAKey: string(in.CABundle)}))
+		objects = append(objects, in.configMap(names.TrustConfig, map[string]string{names.CAKey: string(in.CABundle)}))
 	}
 	objects = append(objects, policies(in)...)
 	return append(objects, stateClaim(in), orchestratorService(in), orchestratorDeployment(in)), nil

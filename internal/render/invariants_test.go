@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 )
 
 // podOf returns the pod template of a workload.
@@ -44,18 +45,18 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 			o := plain(t, object)
 			labels := o.GetLabels()
 			switch {
-			case o.GetKind() == "Namespace" && o.GetName() != OperatorNamespace:
-				if !reflect.DeepEqual(labels, map[string]string{LabelInstance: in.Instance.Name}) {
+			case o.GetKind() == "Namespace" && o.GetName() != names.OperatorNamespace:
+				if !reflect.DeepEqual(labels, map[string]string{names.LabelInstance: in.Instance.Name}) {
 					t.Errorf("Namespace %s has the labels %v", o.GetName(), labels)
 				}
-			case labels[LabelManagedBy] != ManagedBy:
-				t.Errorf("%s %s lacks %s", o.GetKind(), o.GetName(), LabelManagedBy)
-			case o.GetNamespace() == in.namespace() && labels[LabelInstance] != in.Instance.Name:
-				t.Errorf("%s %s lacks %s", o.GetKind(), o.GetName(), LabelInstance)
-			case o.GetNamespace() != in.namespace() && labels[LabelInstance] != "":
+			case labels[names.LabelManagedBy] != names.ManagedBy:
+				t.Errorf("%s %s lacks %s", o.GetKind(), o.GetName(), names.LabelManagedBy)
+			case o.GetNamespace() == in.namespace() && labels[names.LabelInstance] != in.Instance.Name:
+				t.Errorf("%s %s lacks %s", o.GetKind(), o.GetName(), names.LabelInstance)
+			case o.GetNamespace() != in.namespace() && labels[names.LabelInstance] != "":
 				t.Errorf("%s %s is shared and belongs to an Instance", o.GetKind(), o.GetName())
 			}
-			if o.GetNamespace() != "" && o.GetNamespace() != in.namespace() && o.GetNamespace() != OperatorNamespace {
+			if o.GetNamespace() != "" && o.GetNamespace() != in.namespace() && o.GetNamespace() != names.OperatorNamespace {
 				t.Errorf("%s %s lies in %s", o.GetKind(), o.GetName(), o.GetNamespace())
 			}
 		}
@@ -95,9 +96,9 @@ func TestPriorityClasses(t *testing.T) {
 		control string
 		sandbox string
 	}{
-		{"neither", config.PriorityClasses{}, []string{PriorityControl, PrioritySandbox}, PriorityControl, PrioritySandbox},
-		{"control", config.PriorityClasses{Control: text("crit")}, []string{PrioritySandbox}, "crit", PrioritySandbox},
-		{"sandbox", config.PriorityClasses{Sandbox: text("low")}, []string{PriorityControl}, PriorityControl, "low"},
+		{"neither", config.PriorityClasses{}, []string{names.PriorityControl, names.PrioritySandbox}, names.PriorityControl, names.PrioritySandbox},
+		{"control", config.PriorityClasses{Control: text("crit")}, []string{names.PrioritySandbox}, "crit", names.PrioritySandbox},
+		{"sandbox", config.PriorityClasses{Sandbox: text("low")}, []string{names.PriorityControl}, names.PriorityControl, "low"},
 		{"both", config.PriorityClasses{Control: text("crit"), Sandbox: text("low")}, nil, "crit", "low"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestPriorityClasses(t *testing.T) {
 			for name, pod := range podsOf(t, in) {
 				got[name] = pod.Spec.PriorityClassName
 			}
-			want := map[string]string{OperatorDeployment: test.control, Orchestrator: test.control, RepoCacheName: test.control, InstanceHarnessName: test.sandbox}
+			want := map[string]string{names.OperatorDeployment: test.control, names.Orchestrator: test.control, names.RepoCacheName: test.control, names.InstanceHarnessName: test.sandbox}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("classes of pods: %v, want %v", got, want)
 			}
@@ -129,7 +130,7 @@ func TestOnlyTheRepoCacheIsPlaced(t *testing.T) {
 	in := hold(t)
 	in.Instance.Workflows[1].Agents = []config.Agent{{Name: "a", Access: "none"}}
 	for name, pod := range podsOf(t, in) {
-		placed := name == RepoCacheName
+		placed := name == names.RepoCacheName
 		if got := reflect.DeepEqual(pod.Spec.NodeSelector, in.Instance.Sandbox.NodeSelector); got != placed {
 			t.Errorf("%s has the node selector %v", name, pod.Spec.NodeSelector)
 		}
@@ -173,7 +174,7 @@ func checkLayer(t *testing.T, layer Layer, objects []runtime.Object) {
 			continue
 		}
 		o := plain(t, object)
-		if o.GetKind() != layer.Kind || o.GetNamespace() != layer.Namespace || o.GetLabels()[LabelVersion] == "" {
+		if o.GetKind() != layer.Kind || o.GetNamespace() != layer.Namespace || o.GetLabels()[names.LabelVersion] == "" {
 			t.Errorf("%s: rendered as %s in %s with %v", layer.Name, o.GetKind(), o.GetNamespace(), o.GetLabels())
 		}
 		key, value, _ := strings.Cut(layer.Selector, "=")
@@ -194,8 +195,8 @@ func checkLayer(t *testing.T, layer Layer, objects []runtime.Object) {
 func TestValuesOfSecretsStandInSecretsAlone(t *testing.T) {
 	in := review(t)
 	where := map[string]string{
-		"literal-of-search": HeldSecrets, "literal-of-provider": HeldSecrets,
-		"literal-of-log-level": HarnessEnvSecret, "literal-of-git": InstanceSecret,
+		"literal-of-search": names.HeldSecrets, "literal-of-provider": names.HeldSecrets,
+		"literal-of-log-level": names.HarnessEnvSecret, "literal-of-git": names.InstanceSecret,
 	}
 	found := map[string]string{}
 	for _, object := range everything(t, in) {
@@ -225,17 +226,17 @@ func TestWhatRollsPods(t *testing.T) {
 	}{
 		"nothing":             {func(*Input) {}, nil},
 		"image map":           {func(in *Input) { in.ImageMap = `{"sandbox": {}}` }, nil},
-		"a git token":         {func(in *Input) { in.Env = func(string) (string, bool) { return "other", true } }, []string{Orchestrator}},
-		"a held literal":      {func(in *Input) { in.Instance.Secrets[0].Value = config.NewSecret("other") }, []string{InstanceHarnessName}},
-		"a literal of env":    {func(in *Input) { in.Instance.Harness.Env[0].Value = config.NewSecret("other") }, []string{InstanceHarnessName}},
-		"a gateway":           {func(in *Input) { in.Instance.Harness.Catalog = nil }, []string{InstanceHarnessName}},
+		"a git token":         {func(in *Input) { in.Env = func(string) (string, bool) { return "other", true } }, []string{names.Orchestrator}},
+		"a held literal":      {func(in *Input) { in.Instance.Secrets[0].Value = config.NewSecret("other") }, []string{names.InstanceHarnessName}},
+		"a literal of env":    {func(in *Input) { in.Instance.Harness.Env[0].Value = config.NewSecret("other") }, []string{names.InstanceHarnessName}},
+		"a gateway":           {func(in *Input) { in.Instance.Harness.Catalog = nil }, []string{names.InstanceHarnessName}},
 		"a new Workflow":      {func(in *Input) { in.Instance.Workflows = append(in.Instance.Workflows, config.Workflow{Name: "x"}) }, nil},
-		"a node selector":     {func(in *Input) { in.Instance.Sandbox.NodeSelector = map[string]string{"a": "b"} }, []string{RepoCacheName}},
-		"the signing key":     {func(in *Input) { in.SigningKey = config.NewSecret("other") }, []string{Orchestrator, InstanceHarnessName}},
-		"the control class":   {func(in *Input) { in.Instance.PriorityClasses.Control = text("c") }, []string{OperatorDeployment, Orchestrator, RepoCacheName}},
-		"the Kit's operator":  {func(in *Input) { in.Kit.Operator = "x" }, []string{OperatorDeployment, RepoCacheName}},
+		"a node selector":     {func(in *Input) { in.Instance.Sandbox.NodeSelector = map[string]string{"a": "b"} }, []string{names.RepoCacheName}},
+		"the signing key":     {func(in *Input) { in.SigningKey = config.NewSecret("other") }, []string{names.Orchestrator, names.InstanceHarnessName}},
+		"the control class":   {func(in *Input) { in.Instance.PriorityClasses.Control = text("c") }, []string{names.OperatorDeployment, names.Orchestrator, names.RepoCacheName}},
+		"the Kit's operator":  {func(in *Input) { in.Kit.Operator = "x" }, []string{names.OperatorDeployment, names.RepoCacheName}},
 		"the Kit's version":   {func(in *Input) { in.Kit.Version = "9.9.9" }, nil},
-		"the Custodian image": {func(in *Input) { in.Kit.Custodian = "x" }, []string{InstanceHarnessName}},
+		"the Custodian image": {func(in *Input) { in.Kit.Custodian = "x" }, []string{names.InstanceHarnessName}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, in := podsOf(t, review(t)), review(t)

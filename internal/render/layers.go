@@ -1,6 +1,10 @@
 package render
 
-import "time"
+import (
+	"time"
+
+	"jr2.dev/jr2/internal/names"
+)
 
 // A Layer is a workload whose rollout a converge waits for and whose running image it verifies.
 type Layer struct {
@@ -22,26 +26,26 @@ type Layer struct {
 
 // OperatorLayer is the operator, shared by the Instances of a cluster.
 func OperatorLayer(in Input) Layer {
-	return Layer{"operator", "Deployment", OperatorDeployment, OperatorNamespace, LabelOperator + "=" + OperatorControlPlane,
-		ManagerContainer, in.Kit.Operator, RolloutTimeout}
+	return Layer{"operator", "Deployment", names.OperatorDeployment, names.OperatorNamespace, names.LabelOperator + "=" + names.OperatorControlPlane,
+		names.ManagerContainer, in.Kit.Operator, names.RolloutTimeout}
 }
 
 // OrchestratorLayer is the Orchestrator of the Instance.
 func OrchestratorLayer(in Input) Layer {
-	return Layer{"orchestrator", "Deployment", Orchestrator, in.namespace(), LabelApp + "=" + Orchestrator,
-		OrchestratorContainer, in.Kit.Orchestrator, RolloutTimeout}
+	return Layer{"orchestrator", "Deployment", names.Orchestrator, in.namespace(), names.LabelApp + "=" + names.Orchestrator,
+		names.OrchestratorContainer, in.Kit.Orchestrator, names.RolloutTimeout}
 }
 
 // RepoCacheLayer is the Repo cache, which runs the operator's image.
 func RepoCacheLayer(in Input) Layer {
-	return Layer{"repo cache", "DaemonSet", RepoCacheName, in.namespace(), LabelApp + "=" + RepoCacheName,
-		RepoCacheContainer, in.Kit.Operator, RolloutTimeout}
+	return Layer{"repo cache", "DaemonSet", names.RepoCacheName, in.namespace(), names.LabelApp + "=" + names.RepoCacheName,
+		names.RepoCacheContainer, in.Kit.Operator, names.RolloutTimeout}
 }
 
 // InstanceHarnessLayer is the Instance Harness.
 func InstanceHarnessLayer(in Input) Layer {
-	return Layer{"instance harness", "StatefulSet", InstanceHarnessName, in.namespace(), LabelApp + "=" + InstanceHarnessName,
-		HarnessContainer, in.Kit.Harness, HarnessTimeout}
+	return Layer{"instance harness", "StatefulSet", names.InstanceHarnessName, in.namespace(), names.LabelApp + "=" + names.InstanceHarnessName,
+		names.HarnessContainer, in.Kit.Harness, names.HarnessTimeout}
 }
 
 // Layers lists the Layers that this Instance has, in the order in which they roll out.

@@ -3,6 +3,7 @@ package render
 import (
 	"maps"
 
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +11,7 @@ import (
 
 // labels are those of every namespaced object of the Instance.
 func (in Input) labels(more ...string) map[string]string {
-	return with(map[string]string{LabelInstance: in.Instance.Name, LabelManagedBy: ManagedBy}, more...)
+	return with(map[string]string{names.LabelInstance: in.Instance.Name, names.LabelManagedBy: names.ManagedBy}, more...)
 }
 
 // meta is the metadata of a namespaced object of the Instance; more are keys and values of further labels.

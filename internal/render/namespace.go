@@ -1,6 +1,7 @@
 package render
 
 import (
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -9,6 +10,6 @@ import (
 func Namespace(in Input) *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta:   kind("v1", "Namespace"),
-		ObjectMeta: metav1.ObjectMeta{Name: in.namespace(), Labels: map[string]string{LabelInstance: in.Instance.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: in.namespace(), Labels: map[string]string{names.LabelInstance: in.Instance.Name}},
 	}
 }

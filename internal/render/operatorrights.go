@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
 
@@ -22,9 +23,9 @@ func list(s ...string) []string { return s }
 
 // operatorRights are the rights of the manager, those of its leader election, and roles that an administrator may bind to people.
 func operatorRights() []runtime.Object {
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: OperatorAccount, Namespace: OperatorNamespace}
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: names.OperatorAccount, Namespace: names.OperatorNamespace}
 	objects := []runtime.Object{
-		clusterRole(ManagerRole,
+		clusterRole(names.ManagerRole,
 			rule("", list("pods", "services"), writeVerbs()),
 			rule(v1alpha1.Group, list("sandboxes"), writeVerbs()),
 			rule(v1alpha1.Group, list("repos"), list("get", "list", "patch", "update", "watch")),
@@ -33,13 +34,13 @@ func operatorRights() []runtime.Object {
 		),
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta:   kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-			ObjectMeta: metav1.ObjectMeta{Name: ManagerBinding, Labels: operatorLabels()},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ManagerRole},
+			ObjectMeta: metav1.ObjectMeta{Name: names.ManagerBinding, Labels: operatorLabels()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.ManagerRole},
 			Subjects:   []rbacv1.Subject{account},
 		},
 		&rbacv1.Role{
 			TypeMeta:   kind("rbac.authorization.k8s.io/v1", "Role"),
-			ObjectMeta: operatorMeta(ElectionRole),
+			ObjectMeta: operatorMeta(names.ElectionRole),
 			Rules: []rbacv1.PolicyRule{
 				rule("coordination.k8s.io", list("leases"), writeVerbs()),
 				rule("", list("events"), list("create", "patch")),
@@ -47,8 +48,8 @@ func operatorRights() []runtime.Object {
 		},
 		&rbacv1.RoleBinding{
 			TypeMeta:   kind("rbac.authorization.k8s.io/v1", "RoleBinding"),
-			ObjectMeta: operatorMeta(ElectionBinding),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ElectionRole},
+			ObjectMeta: operatorMeta(names.ElectionBinding),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: names.ElectionRole},
 			Subjects:   []rbacv1.Subject{account},
 		},
 	}

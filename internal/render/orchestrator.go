@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ const (
 // orchestratorRights: Sandboxes and Repos in full, the Secrets of Sandboxes and of git credentials, and reading ConfigMaps, because
 // the Assembly lies in them (docs/assembly.md). Nothing on pods: the operator publishes their facts.
 func orchestratorRights(in Input) []runtime.Object {
-	return in.account(Orchestrator,
+	return in.account(names.Orchestrator,
 		rule(v1alpha1.Group, list("sandboxes", "repos"), list("*")),
 		rule("", list("secrets"), list("get", "list", "create", "delete", "patch", "update")),
 		rule("", list("configmaps"), readVerbs()),
@@ -30,7 +31,7 @@ func orchestratorRights(in Input) []runtime.Object {
 func stateClaim(in Input) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta:   kind("v1", "PersistentVolumeClaim"),
-		ObjectMeta: in.meta(StateClaim),
+		ObjectMeta: in.meta(names.StateClaim),
 		Spec:       claimSpec(),
 	}
 }
@@ -43,7 +44,7 @@ func claimSpec() corev1.PersistentVolumeClaimSpec {
 }
 
 func orchestratorService(in Input) *corev1.Service {
-	return in.service(Orchestrator, Orchestrator, OrchestratorPort)
+	return in.service(names.Orchestrator, names.Orchestrator, names.OrchestratorPort)
 }
 
 // service renders a ClusterIP Service with one port, to the pods of the workload.
@@ -52,7 +53,7 @@ func (in Input) service(name, app string, port int32) *corev1.Service {
 		TypeMeta:   kind("v1", "Service"),
 		ObjectMeta: in.meta(name),
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{LabelApp: app},
+			Selector: map[string]string{names.LabelApp: app},
 			Ports:    []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}},
 		},
 	}
@@ -61,8 +62,8 @@ func (in Input) service(name, app string, port int32) *corev1.Service {
 // orchestratorDeployment runs one process, which alone writes the volume. Neither the image map nor the Assembly's hash stands on
 // the pod template: the process reads both from the cluster, so a new Sandbox Image or a changed Workflow does not restart it.
 func orchestratorDeployment(in Input) *appsv1.Deployment {
-	meta := in.meta(Orchestrator, LabelApp, Orchestrator, LabelVersion, in.Kit.Version)
-	meta.Annotations = map[string]string{AnnotationImages: in.ImageMap}
+	meta := in.meta(names.Orchestrator, names.LabelApp, names.Orchestrator, names.LabelVersion, in.Kit.Version)
+	meta.Annotations = map[string]string{names.AnnotationImages: in.ImageMap}
 	security := hardenedPod()
 	security.RunAsUser, security.RunAsGroup, security.FSGroup = ptr(int64(orchestratorUser)), ptr(int64(orchestratorUser)), ptr(int64(orchestratorUser))
 	return &appsv1.Deployment{
@@ -71,21 +72,21 @@ func orchestratorDeployment(in Input) *appsv1.Deployment {
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr(int32(1)),
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelApp: Orchestrator}},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelApp: names.Orchestrator}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels:      in.labels(LabelApp, Orchestrator),
-					Annotations: map[string]string{AnnotationEnvDigest: envDigest(in)},
+					Labels:      in.labels(names.LabelApp, names.Orchestrator),
+					Annotations: map[string]string{names.AnnotationEnvDigest: envDigest(in)},
 				},
 				Spec: corev1.PodSpec{
-					ServiceAccountName: Orchestrator,
+					ServiceAccountName: names.Orchestrator,
 					PriorityClassName:  in.controlClass(),
 					SecurityContext:    security,
 					Containers:         []corev1.Container{orchestratorContainer(in)},
 					Volumes: []corev1.Volume{
-						{Name: "state", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: StateClaim}}},
-						configVolume("images", ImagesConfig),
-						configVolume("held", HeldConfig, HeldKey),
+						{Name: "state", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: names.StateClaim}}},
+						configVolume("images", names.ImagesConfig),
+						configVolume("held", names.HeldConfig, names.HeldKey),
 					},
 				},
 			},
@@ -94,17 +95,17 @@ func orchestratorDeployment(in Input) *appsv1.Deployment {
 }
 
 func orchestratorContainer(in Input) corev1.Container {
-	health := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(OrchestratorPort)}}
+	health := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(names.OrchestratorPort)}}
 	return corev1.Container{
-		Name:            OrchestratorContainer,
+		Name:            names.OrchestratorContainer,
 		Image:           in.Kit.Orchestrator,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: OrchestratorPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: names.OrchestratorPort, Protocol: corev1.ProtocolTCP}},
 		EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: InstanceSecret}}}},
+			LocalObjectReference: corev1.LocalObjectReference{Name: names.InstanceSecret}}}},
 		Env: []corev1.EnvVar{
 			fieldEnv("JR2_NAMESPACE", "metadata.namespace"),
-			{Name: "JR2_ASSEMBLY", Value: AssemblyPointer},
+			{Name: "JR2_ASSEMBLY", Value: names.AssemblyPointer},
 			{Name: "NODE_EXTRA_CA_CERTS", Value: "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"},
 		},
 		VolumeMounts: []corev1.VolumeMount{

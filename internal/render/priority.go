@@ -1,6 +1,7 @@
 package render
 
 import (
+	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +18,11 @@ const (
 func PriorityClasses(in Input) []*schedulingv1.PriorityClass {
 	var classes []*schedulingv1.PriorityClass
 	if in.Instance.PriorityClasses.Control == nil {
-		classes = append(classes, priorityClass(PriorityControl, controlPriority, corev1.PreemptLowerPriority,
+		classes = append(classes, priorityClass(names.PriorityControl, controlPriority, corev1.PreemptLowerPriority,
 			"jr2: the Orchestrator, the operator and the Repo cache"))
 	}
 	if in.Instance.PriorityClasses.Sandbox == nil {
-		classes = append(classes, priorityClass(PrioritySandbox, sandboxPriority, corev1.PreemptNever,
+		classes = append(classes, priorityClass(names.PrioritySandbox, sandboxPriority, corev1.PreemptNever,
 			"jr2: Sandboxes and the Instance Harness; a pod that waits preempts none"))
 	}
 	return classes
@@ -30,7 +31,7 @@ func PriorityClasses(in Input) []*schedulingv1.PriorityClass {
 func priorityClass(name string, value int32, policy corev1.PreemptionPolicy, description string) *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{
 		TypeMeta:         kind("scheduling.k8s.io/v1", "PriorityClass"),
-		ObjectMeta:       metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}},
+		ObjectMeta:       metav1.ObjectMeta{Name: name, Labels: map[string]string{names.LabelManagedBy: names.ManagedBy}},
 		Value:            value,
 		PreemptionPolicy: &policy,
 		Description:      description,
@@ -39,12 +40,12 @@ func priorityClass(name string, value int32, policy corev1.PreemptionPolicy, des
 
 // controlClass names the class of the Orchestrator, the operator and the Repo cache.
 func (in Input) controlClass() string {
-	return named(in.Instance.PriorityClasses.Control, PriorityControl)
+	return named(in.Instance.PriorityClasses.Control, names.PriorityControl)
 }
 
 // sandboxClass names the class of the Instance Harness; the Orchestrator gives it to Sandboxes.
 func (in Input) sandboxClass() string {
-	return named(in.Instance.PriorityClasses.Sandbox, PrioritySandbox)
+	return named(in.Instance.PriorityClasses.Sandbox, names.PrioritySandbox)
 }
 
 func named(own *string, ours string) string {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
 
@@ -25,7 +26,7 @@ func RepoCache(in Input) []runtime.Object {
 	if !NeedsRepoCache(in) {
 		return nil
 	}
-	objects := in.account(RepoCacheName,
+	objects := in.account(names.RepoCacheName,
 		rule(v1alpha1.Group, list("repos"), readVerbs()),
 		rule(v1alpha1.Group, list("repos/status"), statusVerbs()),
 		rule("", list("pods"), readVerbs()),
@@ -33,14 +34,14 @@ func RepoCache(in Input) []runtime.Object {
 	)
 	return append(objects, &appsv1.DaemonSet{
 		TypeMeta:   kind("apps/v1", "DaemonSet"),
-		ObjectMeta: in.meta(RepoCacheName, LabelApp, RepoCacheName, LabelVersion, in.Kit.Version),
+		ObjectMeta: in.meta(names.RepoCacheName, names.LabelApp, names.RepoCacheName, names.LabelVersion, in.Kit.Version),
 		Spec: appsv1.DaemonSetSpec{
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{LabelApp: RepoCacheName}},
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelApp: names.RepoCacheName}},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: in.labels(LabelApp, RepoCacheName)},
+				ObjectMeta: metav1.ObjectMeta{Labels: in.labels(names.LabelApp, names.RepoCacheName)},
 				Spec: corev1.PodSpec{
-					ServiceAccountName:           RepoCacheName,
+					ServiceAccountName:           names.RepoCacheName,
 					AutomountServiceAccountToken: ptr(true),
 					PriorityClassName:            in.controlClass(),
 					NodeSelector:                 maps.Clone(in.Instance.Sandbox.NodeSelector),
@@ -63,7 +64,7 @@ func repoCacheContainer(in Input) corev1.Container {
 	security.RunAsNonRoot = nil
 	security.RunAsUser, security.RunAsGroup = ptr(int64(0)), ptr(int64(0))
 	return corev1.Container{
-		Name:            RepoCacheContainer,
+		Name:            names.RepoCacheContainer,
 		Image:           in.Kit.Operator,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{"/manager", "repo-cache"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 )
 
 // InstanceSecretKeys gives the keys of jr2-instance that are minted once and then kept, each with its generator: live Sandboxes hold
@@ -18,11 +19,11 @@ import (
 // other keys of jr2-instance, which Instance renders, derive from JR2_SIGNING_KEY or from the environment.
 func InstanceSecretKeys() map[string]func() ([]byte, error) {
 	return map[string]func() ([]byte, error){
-		KeyInstanceToken: func() ([]byte, error) {
+		names.KeyInstanceToken: func() ([]byte, error) {
 			random, err := randomBytes(24)
 			return []byte(hex.EncodeToString(random)), err
 		},
-		KeySigningKey: func() ([]byte, error) {
+		names.KeySigningKey: func() ([]byte, error) {
 			random, err := randomBytes(32)
 			return []byte(base64.StdEncoding.EncodeToString(random)), err
 		},
@@ -38,7 +39,7 @@ func randomBytes(n int) ([]byte, error) {
 // HarnessToken derives JR2_INSTANCE_HARNESS_TOKEN: the HMAC-SHA-256 of the name jr2-instance-harness under the text of the signing
 // key, in base64url without padding.
 func HarnessToken(signingKey config.Secret) config.Secret {
-	return config.NewSecret(base64.RawURLEncoding.EncodeToString(mac(signingKey, InstanceHarnessName)))
+	return config.NewSecret(base64.RawURLEncoding.EncodeToString(mac(signingKey, names.InstanceHarnessName)))
 }
 
 func mac(key config.Secret, parts ...string) []byte {
@@ -77,7 +78,7 @@ func GitTokens(in Input) map[string]config.Secret {
 // derivedKeys are the keys of jr2-instance that are not minted.
 func derivedKeys(in Input) map[string]config.Secret {
 	keys := GitTokens(in)
-	keys[KeyHarnessToken] = HarnessToken(in.SigningKey)
+	keys[names.KeyHarnessToken] = HarnessToken(in.SigningKey)
 	return keys
 }
 

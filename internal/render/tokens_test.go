@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 )
 
 func TestMintedKeys(t *testing.T) {
@@ -15,8 +16,8 @@ func TestMintedKeys(t *testing.T) {
 	if len(keys) != 2 {
 		t.Fatalf("%d keys are minted", len(keys))
 	}
-	decode := map[string]func(string) ([]byte, error){KeyInstanceToken: hex.DecodeString, KeySigningKey: base64.StdEncoding.DecodeString}
-	for name, size := range map[string]int{KeyInstanceToken: 24, KeySigningKey: 32} {
+	decode := map[string]func(string) ([]byte, error){names.KeyInstanceToken: hex.DecodeString, names.KeySigningKey: base64.StdEncoding.DecodeString}
+	for name, size := range map[string]int{names.KeyInstanceToken: 24, names.KeySigningKey: 32} {
 		one, err := keys[name]()
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func TestGitTokens(t *testing.T) {
 
 func TestHeldSecretsAreSaidAloud(t *testing.T) {
 	var held *HeldError
-	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", ProviderKeyName}) {
+	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", names.ProviderKeyName}) {
 		t.Errorf("got %v", err)
 	}
 	if err := CheckHeld(hold(t)); err != nil {

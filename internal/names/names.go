@@ -1,4 +1,6 @@
-package render
+// Package names holds what things are called in a cluster: labels, annotations, objects, keys, containers, ports, and how long their
+// rollouts may take. Each is written once, here, and decides nothing.
+package names
 
 import "time"
 
