@@ -10,6 +10,7 @@ import (
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
 )
 
@@ -95,7 +96,7 @@ func (c *converge) operator(ctx context.Context) error {
 	if deployed != "" {
 		order, err := render.CompareVersions(deployed, c.inst.KitVersion)
 		if err != nil {
-			return fmt.Errorf("the operator in %s: %w", render.OperatorNamespace, err)
+			return fmt.Errorf("the operator in %s: %w", names.OperatorNamespace, err)
 		}
 		if order > 0 {
 			c.tell(OperatorLeftAlone{Deployed: deployed, Kit: c.inst.KitVersion})
@@ -106,7 +107,7 @@ func (c *converge) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set, err := apply.NewSet(setOperator, render.OperatorNamespace, objects...)
+	set, err := apply.NewSet(setOperator, names.OperatorNamespace, objects...)
 	if err != nil {
 		return err
 	}
@@ -118,29 +119,29 @@ func (c *converge) operator(ctx context.Context) error {
 
 // deployedOperator returns the version of the operator in the cluster, or "" when none is there or it has no version.
 func (c *converge) deployedOperator(ctx context.Context) (string, error) {
-	deployments := c.cluster.client.AppsV1().Deployments(render.OperatorNamespace)
-	deployment, err := deployments.Get(ctx, render.OperatorDeployment, metav1.GetOptions{})
+	deployments := c.cluster.client.AppsV1().Deployments(names.OperatorNamespace)
+	deployment, err := deployments.Get(ctx, names.OperatorDeployment, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the operator's Deployment: %w", err)
 	}
-	return deployment.Labels[render.LabelVersion], nil
+	return deployment.Labels[names.LabelVersion], nil
 }
 
 // tokens makes the Instance's tokens once and keeps them: live Sandboxes hold tokens signed with the kept key.
 func (c *converge) tokens(ctx context.Context) error {
-	minted, err := apply.EnsureSecret(ctx, c.cluster.client, c.cluster.namespace, render.InstanceSecret, c.labels(), render.InstanceSecretKeys())
+	minted, err := apply.EnsureSecret(ctx, c.cluster.client, c.cluster.namespace, names.InstanceSecret, c.labels(), render.InstanceSecretKeys())
 	if err != nil {
 		return err
 	}
 	c.result.Changed += min(1, len(minted))
-	secret, err := c.cluster.client.CoreV1().Secrets(c.cluster.namespace).Get(ctx, render.InstanceSecret, metav1.GetOptions{})
+	secret, err := c.cluster.client.CoreV1().Secrets(c.cluster.namespace).Get(ctx, names.InstanceSecret, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("read Secret %s/%s: %w", c.cluster.namespace, render.InstanceSecret, err)
+		return fmt.Errorf("read Secret %s/%s: %w", c.cluster.namespace, names.InstanceSecret, err)
 	}
-	c.input.SigningKey = config.NewSecret(string(secret.Data[render.KeySigningKey]))
+	c.input.SigningKey = config.NewSecret(string(secret.Data[names.KeySigningKey]))
 	return nil
 }
 

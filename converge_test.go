@@ -10,7 +10,7 @@ import (
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
-	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/internal/names"
 )
 
 // TestSecondConvergeChangesNothing is the promise of a steady state: no object written, no pod rolled, no Assembly published.
@@ -69,7 +69,7 @@ func TestTokensAreKept(t *testing.T) {
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("tokens")).err)
 	secret := func() map[string][]byte {
-		s, err := w.client.CoreV1().Secrets("tokens").Get(t.Context(), render.InstanceSecret, metav1.GetOptions{})
+		s, err := w.client.CoreV1().Secrets("tokens").Get(t.Context(), names.InstanceSecret, metav1.GetOptions{})
 		must(t, err)
 		return s.Data
 	}
@@ -94,7 +94,7 @@ func TestTwoInstancesShareOneOperator(t *testing.T) {
 	told := w.up(t, two)
 	must(t, told.err)
 	for _, object := range told.result.Objects {
-		if object.Ref.Namespace == render.OperatorNamespace && object.Action != apply.Unchanged {
+		if object.Ref.Namespace == names.OperatorNamespace && object.Action != apply.Unchanged {
 			t.Errorf("the second Instance %s %s", object.Action, object.Ref)
 		}
 	}
@@ -111,10 +111,10 @@ func TestNewerOperatorIsLeftAlone(t *testing.T) {
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("newer-operator")).err)
-	deployments := w.client.AppsV1().Deployments(render.OperatorNamespace)
+	deployments := w.client.AppsV1().Deployments(names.OperatorNamespace)
 	label := func(version string) {
-		patch := []byte(`{"metadata":{"labels":{"` + render.LabelVersion + `":"` + version + `"}}}`)
-		_, err := deployments.Patch(t.Context(), render.OperatorDeployment, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "jr2"})
+		patch := []byte(`{"metadata":{"labels":{"` + names.LabelVersion + `":"` + version + `"}}}`)
+		_, err := deployments.Patch(t.Context(), names.OperatorDeployment, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "jr2"})
 		must(t, err)
 	}
 	label("99.0.0")
@@ -156,7 +156,7 @@ func TestOwnPriorityClasses(t *testing.T) {
 	told := w.up(t, dir, into("own-classes"))
 	must(t, told.err)
 	told.tells(t, []string{"…", `priority: the Instance's own — control "platform-critical"`})
-	deployment, err := w.client.AppsV1().Deployments("own-classes").Get(t.Context(), render.Orchestrator, metav1.GetOptions{})
+	deployment, err := w.client.AppsV1().Deployments("own-classes").Get(t.Context(), names.Orchestrator, metav1.GetOptions{})
 	must(t, err)
 	if class := deployment.Spec.Template.Spec.PriorityClassName; class != "platform-critical" {
 		t.Errorf("the Orchestrator's class is %q", class)

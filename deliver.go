@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"jr2.dev/jr2/images"
-	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/preflight"
 )
 
 // images builds and delivers what the cluster's record does not show as delivered. The record itself goes up with the Orchestrator,
@@ -50,8 +51,14 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	if err != nil {
 		return nil, err
 	}
-	return images.Deliver(ctx, decision, c.builder, images.Options{
-		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
+	for _, note := range decision.Notes {
+		c.note(preflight.Finding{Severity: preflight.Warn, Code: "registry", Object: "Instance " + c.inst.Name, Message: note})
+	}
+	builder := lazyBuilder{given: c.opts.Builder, address: c.buildkitHost()}
+	defer builder.close()
+	return images.Deliver(ctx, decision, builder.get, images.Options{
+		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, Insecure: c.opts.InsecureRegistries,
+		BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
 	})
 }
 
@@ -70,14 +77,14 @@ func (c *converge) contexts() []images.Context {
 // readRecord reads which images the cluster runs, from the annotation of the Orchestrator. No Orchestrator and no record are one thing:
 // nothing is delivered. A record that cannot be read is that too, and is told.
 func (c *converge) readRecord(ctx context.Context) error {
-	deployment, err := c.cluster.client.AppsV1().Deployments(c.cluster.namespace).Get(ctx, render.Orchestrator, metav1.GetOptions{})
+	deployment, err := c.cluster.client.AppsV1().Deployments(c.cluster.namespace).Get(ctx, names.Orchestrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the record of images: %w", err)
 	}
-	annotation := deployment.Annotations[render.AnnotationImages]
+	annotation := deployment.Annotations[names.AnnotationImages]
 	if annotation == "" {
 		return nil
 	}
@@ -90,16 +97,33 @@ func (c *converge) readRecord(ctx context.Context) error {
 	return nil
 }
 
-// builder connects to BuildKit when the first build needs it.
-func (c *converge) builder(ctx context.Context) (images.Builder, error) {
-	if c.opts.Builder != nil {
-		return c.opts.Builder, nil
+func (c *converge) buildkitHost() string {
+	if c.opts.BuildkitHost != "" {
+		return c.opts.BuildkitHost
 	}
-	address := c.opts.BuildkitHost
-	if address == "" {
-		address = c.env["BUILDKIT_HOST"]
+	return c.env["BUILDKIT_HOST"]
+}
+
+// lazyBuilder connects to BuildKit when the first build needs it.
+type lazyBuilder struct {
+	given    images.Builder
+	address  string
+	buildkit *images.BuildKit
+}
+
+func (b *lazyBuilder) get(ctx context.Context) (images.Builder, error) {
+	if b.given != nil {
+		return b.given, nil
 	}
-	return images.Connect(ctx, images.ConnectOptions{Address: address})
+	var err error
+	b.buildkit, err = images.Connect(ctx, images.ConnectOptions{Address: b.address})
+	return b.buildkit, err
+}
+
+func (b *lazyBuilder) close() {
+	if b.buildkit != nil {
+		b.buildkit.Close() //nolint:errcheck // nothing is left to say to it
+	}
 }
 
 // tellImages turns what package images tells into the events of a converge.

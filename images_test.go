@@ -20,7 +20,7 @@ import (
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/devcluster"
-	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/platforms"
 )
 
@@ -194,13 +194,17 @@ func TestEmulationRule(t *testing.T) {
 	told := w.up(t, folder(t, files), into("rule-emulation"), func(o *jr2.Options) {
 		o.Builder = amd64Only{t}
 		o.RegistryTransport = roundTripper(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+			status := http.StatusNotFound // it holds nothing
+			if r.URL.Path == "/v2/" {
+				status = http.StatusOK
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
 	})
-	said := strings.Split(rule(t, "error: this host cannot build"), ", then ")
-	command, _, _ := strings.Cut(said[1], ". <missing")
+	headline, more, _ := strings.Cut(rule(t, "error: this host cannot build"), ", then docker ")
+	command, _, _ := strings.Cut("docker "+more, ". <missing")
 	fill := strings.NewReplacer("<missing platforms>", "linux/arm64", "<builder platforms>", "linux/amd64, linux/amd64/v2, linux/386", "<arches>", "arm64")
-	told.tells(t, []string{"…", fill.Replace(said[0]), "  " + fill.Replace(command)})
+	told.tells(t, []string{"…", fill.Replace(headline), "  " + fill.Replace(command)})
 	var cannot *platforms.EmulationError
 	if !errors.As(told.err, &cannot) {
 		t.Errorf("the error is %v", told.err)
@@ -221,11 +225,11 @@ func onlyImage(t *testing.T, told told) images.Delivered {
 // recordNames checks that the ConfigMap and the annotation both hold the ref.
 func (w *world) recordNames(t *testing.T, namespace, ref string) {
 	t.Helper()
-	config, err := w.client.CoreV1().ConfigMaps(namespace).Get(t.Context(), render.ImagesConfig, metav1.GetOptions{})
+	config, err := w.client.CoreV1().ConfigMaps(namespace).Get(t.Context(), names.ImagesConfig, metav1.GetOptions{})
 	must(t, err)
-	deployment, err := w.client.AppsV1().Deployments(namespace).Get(t.Context(), render.Orchestrator, metav1.GetOptions{})
+	deployment, err := w.client.AppsV1().Deployments(namespace).Get(t.Context(), names.Orchestrator, metav1.GetOptions{})
 	must(t, err)
-	for place, text := range map[string]string{"ConfigMap": config.Data[render.ImagesKey], "annotation": deployment.Annotations[render.AnnotationImages]} {
+	for place, text := range map[string]string{"ConfigMap": config.Data[names.ImagesKey], "annotation": deployment.Annotations[names.AnnotationImages]} {
 		var record images.Record
 		must(t, json.Unmarshal([]byte(text), &record))
 		found := false

@@ -53,6 +53,8 @@ type Options struct {
 	Keychain authn.Keychain
 	// RegistryTransport carries requests to registries, for example with a private CA; the default transport when nil.
 	RegistryTransport http.RoundTripper
+	// InsecureRegistries are hosts ("host" or "host:port") that may be spoken to by plain http; loopback hosts always may.
+	InsecureRegistries []string
 	// Publisher stores the Assembly where the Orchestrator reads it; in the Instance's namespace when nil.
 	Publisher Publisher
 	// Holder tells other converges who holds the lock; host and process id when empty.

@@ -12,7 +12,7 @@ import (
 
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/assembly"
-	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
 
@@ -63,7 +63,7 @@ func (c *converge) buildAssembly(ctx context.Context) (*Assembly, error) {
 
 // labels are those of everything that an Instance has in its namespace.
 func (c *converge) labels() map[string]string {
-	return map[string]string{render.LabelInstance: c.inst.Name, render.LabelManagedBy: render.ManagedBy}
+	return map[string]string{names.LabelInstance: c.inst.Name, names.LabelManagedBy: names.ManagedBy}
 }
 
 // finish tells what lives on from before this converge and closes it.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -29,6 +30,7 @@ const contextName = "shared"
 type world struct {
 	*devcluster.Cluster
 	client kubernetes.Interface
+	nodes  map[string]devcluster.Node
 }
 
 var start = sync.OnceValues(func() (*world, error) {
@@ -37,7 +39,7 @@ var start = sync.OnceValues(func() (*world, error) {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(unlimited(cluster.Config()))
-	return &world{Cluster: cluster, client: client}, err
+	return &world{Cluster: cluster, client: client, nodes: map[string]devcluster.Node{}}, err
 })
 
 func TestMain(m *testing.M) {
@@ -48,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// theWorld has exactly these nodes and none of the objects that the converges of earlier tests left.
+// theWorld has exactly these nodes. Nodes that the test before had too stay, and so does what runs there.
 func theWorld(t *testing.T, nodes ...devcluster.Node) *world {
 	t.Helper()
 	w, err := start()
@@ -56,13 +58,21 @@ func theWorld(t *testing.T, nodes ...devcluster.Node) *world {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	present, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	must(t, err)
-	for _, node := range present.Items {
-		must(t, w.RemoveNode(ctx, node.Name))
-	}
+	wanted := map[string]devcluster.Node{}
 	for _, node := range nodes {
-		must(t, w.AddNode(ctx, node))
+		wanted[node.Name] = node
+	}
+	for name, node := range w.nodes {
+		if !reflect.DeepEqual(wanted[name], node) {
+			must(t, w.RemoveNode(ctx, name))
+			delete(w.nodes, name)
+		}
+	}
+	for name, node := range wanted {
+		if _, there := w.nodes[name]; !there {
+			must(t, w.AddNode(ctx, node))
+			w.nodes[name] = node
+		}
 	}
 	return w
 }

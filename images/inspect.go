@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"jr2.dev/jr2/platforms"
 )
@@ -66,10 +65,6 @@ func readIndex(index v1.ImageIndex) ([]foundImage, error) {
 	}
 	var out []foundImage
 	for _, entry := range manifest.Manifests {
-		// OCI lets a descriptor repeat its config's media type here, and go-containerregistry's tools do: still an image.
-		if types.MediaType(entry.ArtifactType).IsConfig() {
-			entry.ArtifactType = ""
-		}
 		claimed := platforms.FromIndex(&v1.IndexManifest{Manifests: []v1.Descriptor{entry}})
 		if len(claimed) == 0 { // an attestation, or something else that is no image
 			continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -21,7 +22,9 @@ func FromIndex(index *v1.IndexManifest) []string {
 	}
 	var found []string
 	for _, entry := range index.Manifests {
-		if !entry.MediaType.IsImage() || entry.ArtifactType != "" || entry.Annotations[referenceType] != "" || entry.Platform == nil {
+		// OCI lets a descriptor repeat its config's media type as the artifact type, and go-containerregistry does: still an image.
+		artifact := entry.ArtifactType != "" && !types.MediaType(entry.ArtifactType).IsConfig()
+		if !entry.MediaType.IsImage() || artifact || entry.Annotations[referenceType] != "" || entry.Platform == nil {
 			continue
 		}
 		name := strings.Trim(entry.Platform.OS+"/"+entry.Platform.Architecture+"/"+entry.Platform.Variant, "/")

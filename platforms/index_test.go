@@ -30,6 +30,8 @@ func TestFromIndex(t *testing.T) {
 	artifact.ArtifactType = "application/spdx+json"
 	attestationWithPlatform := attestation()
 	attestationWithPlatform.Platform = &v1.Platform{OS: "linux", Architecture: "arm64"}
+	repeated := image("linux", "arm64", "")
+	repeated.ArtifactType = string(types.OCIConfigJSON)
 	nested := image("linux", "arm64", "")
 	nested.MediaType = types.OCIImageIndex
 	noPlatform := image("", "", "")
@@ -53,6 +55,9 @@ func TestFromIndex(t *testing.T) {
 		"sibling: artifacts and attestations that carry a real platform": {
 			entries: []v1.Descriptor{image("linux", "amd64", ""), artifact, attestationWithPlatform, nested, noPlatform},
 			want:    []string{"linux/amd64"},
+		},
+		"an artifact type that repeats the config's media type": {
+			entries: []v1.Descriptor{image("linux", "amd64", ""), repeated}, want: []string{"linux/amd64", "linux/arm64"},
 		},
 		"Docker's media type": {
 			entries: []v1.Descriptor{{MediaType: types.DockerManifestSchema2, Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}},

@@ -81,6 +81,8 @@ func StartRegistry(ctx context.Context, options RegistryOptions) (*Registry, err
 	}
 	r.CA = authority.cert
 	r.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	// HTTP/1 only: the registry's handler reads bodies under a lock, so that two uploads on one HTTP/2 connection wait for each other.
+	r.server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	go served(r.served, func() error { return r.server.ServeTLS(listener, "", "") })
 	return r, nil
 }
