@@ -24,13 +24,10 @@ const (
 
 // apply brings one set into the cluster, tells what changed and keeps it for the result.
 func (c *converge) apply(ctx context.Context, layer string, set *apply.Set, opts apply.Options) error {
-	outcome, err := apply.Apply(ctx, c.cluster.config, set, opts)
-	c.result.Objects = append(c.result.Objects, outcome.Objects...)
-	c.result.Changed += outcome.Changed()
+	outcome, err := c.applyQuietly(ctx, set, opts)
 	told := Applied{Layer: layer, Unchanged: outcome.Count(apply.Unchanged)}
 	for _, object := range outcome.Objects {
-		switch object.Action {
-		case apply.Created, apply.Configured, apply.Pruned, apply.Kept, apply.Terminating:
+		if object.Action != apply.Unchanged {
 			told.Changes = append(told.Changes, Change{Action: string(object.Action), Object: object.Ref.String(), Why: object.Why})
 		}
 	}
@@ -41,6 +38,26 @@ func (c *converge) apply(ctx context.Context, layer string, set *apply.Set, opts
 		return fmt.Errorf("%s: %w", layer, err)
 	}
 	return nil
+}
+
+func (c *converge) applyQuietly(ctx context.Context, set *apply.Set, opts apply.Options) (*apply.Outcome, error) {
+	opts.Events = c.tellApply
+	outcome, err := apply.Apply(ctx, c.cluster.config, set, opts)
+	c.result.Objects = append(c.result.Objects, outcome.Objects...)
+	c.result.Changed += outcome.Changed()
+	return outcome, err
+}
+
+// tellApply tells what makes an apply wait; what it did is told when it is done.
+func (c *converge) tellApply(e apply.Event) {
+	switch e := e.(type) {
+	case apply.Waiting:
+		c.tell(ApplyWaiting{Object: e.Ref.String(), Reason: e.Reason})
+	case apply.Retrying:
+		c.tell(ApplyWaiting{Object: e.Ref.String(), Reason: string(e.Class) + ": " + e.Err.Error()})
+	case apply.Warned:
+		c.tell(Noted{Message: e.Text})
+	}
 }
 
 // rollout waits for a layer and looks at what its pods run.

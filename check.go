@@ -3,6 +3,7 @@ package jr2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -81,7 +82,12 @@ func (c *converge) namespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, "namespace", set, apply.Options{Shared: true})
+	outcome, err := c.applyQuietly(ctx, set, apply.Options{Shared: true})
+	if err != nil {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	c.tell(NamespaceApplied{Name: c.cluster.namespace, Action: string(outcome.Objects[0].Action)})
+	return nil
 }
 
 // podLevelResources tells a dry run that failed as a note: it proves nothing (source: reference, 3.7). Only failures that end by

@@ -42,6 +42,8 @@ type (
 
 // What a converge does.
 type (
+	// NamespaceApplied says that the Instance has its namespace.
+	NamespaceApplied = event.NamespaceApplied
 	// LockWaiting says that another converge of the Instance runs.
 	LockWaiting = event.LockWaiting
 	// ImagesNotNeeded says that no Sandbox Image is built, and why.
@@ -58,6 +60,8 @@ type (
 	ImagePushed = event.ImagePushed
 	// Applied says what applying a layer changed.
 	Applied = event.Applied
+	// ApplyWaiting says what an apply waits for or tries again.
+	ApplyWaiting = event.ApplyWaiting
 	// Change is one object that an apply changed.
 	Change = event.Change
 	// OperatorLeftAlone says that the cluster runs a newer operator.

@@ -45,7 +45,7 @@ func theYard(t *testing.T, archs ...string) *yard {
 	trust.TrustRegistry(registry)
 	builder, err := devcluster.StartBuildkitd(t.Context(), trust)
 	if errors.Is(err, devcluster.ErrNoBuildkit) {
-		t.Skipf("no builder can run here: %v", err)
+		devcluster.Missing(t, "no builder can run here: "+err.Error())
 	}
 	must(t, err)
 	t.Cleanup(func() { builder.Close() }) //nolint:errcheck // the test is over
@@ -259,7 +259,7 @@ func emulated(t *testing.T, arch string) {
 	t.Cleanup(release)
 	unregister, err := devcluster.RegisterBinfmt(arch)
 	if errors.Is(err, devcluster.ErrNoBinfmt) {
-		t.Skipf("no emulation here: %v", err)
+		devcluster.Missing(t, "no emulation here: "+err.Error())
 	}
 	must(t, err)
 	t.Cleanup(func() { unregister() }) //nolint:errcheck // the test is over

@@ -103,7 +103,15 @@ func (w *world) up(t *testing.T, dir string, change ...func(*jr2.Options)) told 
 	var lines bytes.Buffer
 	options := jr2.Options{
 		Dir: dir, Config: w.Config(), Context: contextName, Yes: true,
-		Env: map[string]string{}, Events: jr2.Narrate(&lines),
+		Env: map[string]string{},
+	}
+	narrate := jr2.Narrate(&lines)
+	options.Events = func(e jr2.Event) {
+		if text, ok := e.(typed); ok {
+			fmt.Fprintln(&lines, string(text))
+			return
+		}
+		narrate(e)
 	}
 	for _, c := range change {
 		c(&options)
@@ -217,3 +225,17 @@ func (w *world) classes(t *testing.T, names ...string) {
 		}
 	}
 }
+
+// terminal answers a first contact with yes, and leaves question and answer among the lines, as a terminal does.
+func (w *world) terminal(o *jr2.Options) func(context.Context, jr2.FirstContact) (bool, error) {
+	tell := o.Events
+	return func(_ context.Context, first jr2.FirstContact) (bool, error) {
+		tell(typed(first.Question() + "y"))
+		return jr2.Accepts("y"), nil
+	}
+}
+
+// typed is what stands on the terminal beside the events.
+type typed string
+
+func (typed) Type() string { return "typed" }

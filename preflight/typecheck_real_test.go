@@ -9,52 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/preflight"
 )
-
-const typescriptVersion = "5.9.3"
-
-// typescript returns a folder whose node_modules holds a real TypeScript, fetched once per machine.
-func typescript(t *testing.T) string {
-	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing(t, tool+" is not on PATH")
-		}
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = t.TempDir()
-	}
-	home := filepath.Join(cache, "jr2-tests", "typescript-"+typescriptVersion)
-	if _, err := os.Stat(home); err == nil {
-		return home
-	}
-	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	fresh, err := os.MkdirTemp(filepath.Dir(home), "fetching-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(fresh)
-	fetch := exec.CommandContext(t.Context(), "npm", "install", "--prefix", fresh, "--ignore-scripts", "--no-audit", "--no-fund", "typescript@"+typescriptVersion)
-	if output, err := fetch.CombinedOutput(); err != nil {
-		missing(t, "npm cannot fetch TypeScript: "+err.Error()+"\n"+string(output))
-	}
-	// Another process may have been faster; what it brought is the same.
-	if err := os.Rename(fresh, home); err != nil && !errors.Is(err, os.ErrExist) {
-		if _, gone := os.Stat(home); gone != nil {
-			t.Fatal(err)
-		}
-	}
-	return home
-}
 
 const strict = `{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": []}}`
 
 func TestTypecheckWithTheRealCompiler(t *testing.T) {
-	modules := filepath.Join(typescript(t), "node_modules")
+	modules := filepath.Join(devcluster.TypeScript(t), "node_modules")
 	for name, test := range map[string]struct {
 		source string
 		lines  []string

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -33,22 +34,13 @@ func instance(t *testing.T, files map[string]string) string {
 func withCompiler(t *testing.T, script string) string {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
-		missing(t, "node is not on PATH")
+		devcluster.Missing(t, "node is not on PATH")
 	}
 	return instance(t, map[string]string{
 		"tsconfig.json":                        "{}",
 		"node_modules/typescript/package.json": `{"bin": {"tsc": "./bin/tsc", "tsserver": "./bin/tsserver"}}`,
 		"node_modules/typescript/bin/tsc":      script,
 	})
-}
-
-// missing skips a test for want of a tool of the machine, but not where all tests have to run.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }
 
 func TestTypecheckIsSkippedAloud(t *testing.T) {

@@ -2,6 +2,13 @@ package event
 
 import "time"
 
+// NamespaceApplied says that the Instance has its namespace. It has no line: the first contact told it.
+type NamespaceApplied struct {
+	Name string `json:"name"`
+	// Action is "created", "configured" or "unchanged".
+	Action string `json:"action"`
+}
+
 // LockWaiting says that another converge of the Instance runs, and who holds it.
 type LockWaiting struct {
 	Holder string    `json:"holder"`
@@ -65,6 +72,12 @@ type Change struct {
 	Why    string `json:"why,omitempty"`
 }
 
+// ApplyWaiting says what an apply waits for or tries again.
+type ApplyWaiting struct {
+	Object string `json:"object"`
+	Reason string `json:"reason"`
+}
+
 // OperatorLeftAlone says that the cluster runs a newer operator than the Instance's Kit.
 type OperatorLeftAlone struct {
 	Deployed string `json:"deployed"`
@@ -117,6 +130,7 @@ type Converged struct {
 	Changed int `json:"changed"`
 }
 
+func (NamespaceApplied) Type() string        { return "namespaceApplied" }
 func (LockWaiting) Type() string             { return "lockWaiting" }
 func (ImagesNotNeeded) Type() string         { return "imagesNotNeeded" }
 func (ImageFresh) Type() string              { return "imageFresh" }
@@ -125,6 +139,7 @@ func (BuildProgress) Type() string           { return "buildProgress" }
 func (ImageUser) Type() string               { return "imageUser" }
 func (ImagePushed) Type() string             { return "imagePushed" }
 func (Applied) Type() string                 { return "applied" }
+func (ApplyWaiting) Type() string            { return "applyWaiting" }
 func (OperatorLeftAlone) Type() string       { return "operatorLeftAlone" }
 func (OperatorNotManaged) Type() string      { return "operatorNotManaged" }
 func (RolloutWaiting) Type() string          { return "rolloutWaiting" }

@@ -92,6 +92,8 @@ func did(e event.Event) ([]string, bool) {
 		return pushed(e), true
 	case event.Applied:
 		return applied(e), true
+	case event.ApplyWaiting:
+		return one("  %s waits: %s", e.Object, e.Reason)
 	case event.OperatorLeftAlone:
 		return one("operator: v%s runs here, newer than this Kit's v%s — left alone", e.Deployed, e.Kit)
 	case event.OperatorNotManaged:
