@@ -2,7 +2,6 @@ package images_test
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -39,6 +38,9 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	release, err := devcluster.HoldBinfmt(t.Context()) // what the machine emulates must not change under these tests
+	must(t, err)
+	t.Cleanup(release)
 	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, reg.Close()) })
@@ -52,18 +54,11 @@ func newBench(t *testing.T) *bench {
 	base, err := reg.Reference("base/busybox:1")
 	must(t, err)
 	b.base = base.String()
-	// Without HTTP/2: the registry reads a body under a lock, and two bodies share the window of an HTTP/2 connection.
-	must(t, remote.WriteIndex(base, index, append(reg.RemoteOptions(t.Context()), remote.WithTransport(overHTTP1(reg)))...))
+	must(t, remote.WriteIndex(base, index, reg.RemoteOptions(t.Context())...))
 	options := devcluster.BuildkitOptions{Log: func(line string) { t.Log(line) }}
 	options.TrustRegistry(reg)
 	b.builder = startBuilder(t, options)
 	return b
-}
-
-func overHTTP1(reg *devcluster.Registry) http.RoundTripper {
-	// A transport with a TLS configuration of its own speaks HTTP/1 unless told otherwise.
-	roots := reg.Transport().(*http.Transport).TLSClientConfig.RootCAs
-	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 }
 
 func startBuilder(t *testing.T, options devcluster.BuildkitOptions) *images.BuildKit {
@@ -80,7 +75,7 @@ func startBuilder(t *testing.T, options devcluster.BuildkitOptions) *images.Buil
 func skipWithout(t *testing.T, err, missing error) {
 	t.Helper()
 	if errors.Is(err, missing) {
-		t.Skip(err)
+		devcluster.Missing(t, err.Error())
 	}
 	must(t, err)
 }
@@ -359,7 +354,7 @@ func testCancel(t *testing.T, b *bench) {
 
 func testPinnedLastStage(t *testing.T, b *bench) {
 	if !b.arm64 {
-		t.Skip("no busybox for arm64")
+		devcluster.Missing(t, "no busybox for arm64")
 	}
 	plain, err := b.registry.Reference("base/plain:1") // a tag that is one amd64 manifest, not a list
 	must(t, err)
@@ -415,7 +410,7 @@ func testWarning(t *testing.T, b *bench) {
 
 func testTwoPlatforms(t *testing.T, b *bench) {
 	if !b.arm64 {
-		t.Skip("no busybox for arm64")
+		devcluster.Missing(t, "no busybox for arm64")
 	}
 	unregister, err := devcluster.RegisterBinfmt("arm64")
 	skipWithout(t, err, devcluster.ErrNoBinfmt)
