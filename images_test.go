@@ -87,7 +87,7 @@ func (y *yard) review(t *testing.T) string {
 	must(t, os.CopyFS(root, os.DirFS("examples/instances/review")))
 	dockerfile := "FROM " + y.base + "\nCOPY setup.sh /tmp/setup.sh\nRUN sh /tmp/setup.sh\nUSER 1200\n"
 	must(t, os.WriteFile(filepath.Join(root, "workflows/toolbox/Dockerfile"), []byte(dockerfile), 0o644))
-	must(t, os.WriteFile(filepath.Join(root, "workflows/toolbox/setup.sh"), []byte("set -eu\nuname -m > /arch\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(root, "workflows/toolbox/setup.sh"), []byte("set -eu\nuname -m > /arch\ncat /arch\n"), 0o644))
 	return root
 }
 

@@ -67,8 +67,9 @@ func RegisterBinfmt(arch string) (unregister func() error, err error) {
 	if err := UnregisterBinfmt(arch); err != nil {
 		return nil, err
 	}
-	// F: the kernel opens the interpreter now, so it is found in a build's root file system too.
-	line := fmt.Sprintf(":%s:M::%s:%s:%s:F", filepath.Base(binfmtName(arch)), e.magic, e.mask, interpreter)
+	// F: the kernel opens the interpreter now, so it is found in a build's root file system too. P: the program keeps its own
+	// argv[0], by which busybox knows what it is to be.
+	line := fmt.Sprintf(":%s:M::%s:%s:%s:PF", filepath.Base(binfmtName(arch)), e.magic, e.mask, interpreter)
 	if err := writeExisting(register, line); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoBinfmt, err)
 	}

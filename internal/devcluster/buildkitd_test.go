@@ -21,7 +21,7 @@ func startBuildkitd(t *testing.T, options devcluster.BuildkitOptions) *devcluste
 	t.Helper()
 	builder, err := devcluster.StartBuildkitd(t.Context(), options)
 	if errors.Is(err, devcluster.ErrNoBuildkit) {
-		t.Skip(err)
+		devcluster.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestBuildkitd(t *testing.T) {
 	builder := startBuildkitd(t, options)
 	base, err := registry.PushBusybox(t.Context(), "busybox:1", "amd64")
 	if errors.Is(err, devcluster.ErrNoBusybox) {
-		t.Skip(err)
+		devcluster.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestBuildkitdEmulates(t *testing.T) {
 	}
 	unregister, err := devcluster.RegisterBinfmt("arm64")
 	if errors.Is(err, devcluster.ErrNoBinfmt) {
-		t.Skip(err)
+		devcluster.Missing(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
