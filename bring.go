@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -128,10 +129,21 @@ func (c *converge) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.apply(ctx, "operator", set, apply.Options{Prune: true}); err != nil {
+	if err := c.applyOperator(ctx, set); err != nil {
 		return err
 	}
 	return c.rollout(ctx, render.OperatorLayer(c.input))
+}
+
+// applyOperator applies again when another Instance changed the operator's inventory meanwhile: the lock is the Instance's, and the operator
+// belongs to all. Each converge of the cluster can be in the way once and then finds nothing to change.
+func (c *converge) applyOperator(ctx context.Context, set *apply.Set) error {
+	for tries := 0; ; tries++ {
+		err := c.apply(ctx, "operator", set, apply.Options{Prune: true})
+		if tries == 10 || !errors.Is(err, apply.ErrInventoryMoved) {
+			return err
+		}
+	}
 }
 
 // deployedOperator returns the version of the operator in the cluster, or "" when none is there or it has no version.
