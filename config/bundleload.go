@@ -50,7 +50,7 @@ func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if !ok {
 		return api.OnLoadResult{}, fmt.Errorf("%s is no module: .ts, .js and .json files are", filepath.Base(args.Path))
 	}
-	source, err := b.fence.open(args.Path, maxSource)
+	source, err := b.fence.source(args.Path)
 	if err != nil {
 		return notOpened(args.Path, err), nil
 	}

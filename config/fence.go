@@ -12,9 +12,13 @@ import (
 	"syscall"
 )
 
-// Bounds of what a bundle may read, in bytes. They also bound how deep a source can nest, which the bundler's parser pays for with
-// stack.
+// Bounds of what a bundle may read, in bytes.
+//
+// maxOwnSource is for files outside of node_modules. It also bounds how deep such a source can nest: the parsers pay for each level
+// with stack, about 5 KiB a byte of source at worst ("!!!…"), and a Go program ends when a stack would grow beyond 512 MiB. Packages
+// may have larger files, and a stranger may send packages; against that LoadOptions.Isolate helps.
 const (
+	maxOwnSource   = int64(64) << 10
 	maxSource      = int64(2) << 20
 	maxAllSources  = int64(32) << 20
 	maxPackageJSON = int64(1) << 20
@@ -95,6 +99,14 @@ func (f *fence) inside(name string) (place, string, bool) {
 		}
 	}
 	return place{}, "", false
+}
+
+// source gives the text of a module that a bundle holds.
+func (f *fence) source(name string) ([]byte, error) {
+	if strings.Contains(name, "/node_modules/") {
+		return f.open(name, maxSource)
+	}
+	return f.open(name, maxOwnSource)
 }
 
 // open gives the text of a module, within the bounds.

@@ -90,7 +90,11 @@ func TestHostileMemory(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			_, err := config.Load(context.Background(), config.LoadOptions{Dir: dir, Timeout: 5 * time.Second, MemoryLimit: 64 << 20})
+			timeout := time.Minute // the race detector makes the evaluator slow
+			if slow[name] {
+				timeout = 3 * time.Second
+			}
+			_, err := config.Load(context.Background(), config.LoadOptions{Dir: dir, Timeout: timeout, MemoryLimit: 64 << 20})
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, config.ErrMemory) && !(errors.Is(err, config.ErrTimeout) && slow[name]) {
 				t.Errorf("got %v", err)
@@ -259,7 +263,20 @@ func TestOddFiles(t *testing.T) {
 		t.Errorf("got %q", err)
 	}
 	write(t, dir, map[string]string{"workflows/pipe.ts": "", "jr2.config.ts": "import { x } from \"./big.ts\";\nexport default { x };\n"})
-	refused(t, dir, "syntax", "larger than 2Mi")
+	refused(t, dir, "syntax", "larger than 64Ki")
+}
+
+// TestDeepSources: the deepest source that the bound on its size admits ends nothing but its own load.
+func TestDeepSources(t *testing.T) {
+	const size = 63 << 10
+	for _, level := range []string{"a=>", "y=", "!", "(", "[", "${`"} {
+		dir := filepath.Join(t.TempDir(), "hostile")
+		text := "let y; const x = " + strings.Repeat(level, size/len(level)) + "1;"
+		write(t, dir, map[string]string{"jr2.config.ts": text})
+		if _, err := config.Load(context.Background(), config.LoadOptions{Dir: dir, Timeout: 2 * time.Second}); err == nil {
+			t.Errorf("%q passed", level)
+		}
+	}
 }
 
 func TestImagesStayInside(t *testing.T) {

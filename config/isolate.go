@@ -117,7 +117,8 @@ func isolatedFailure(ctx, kill context.Context, file string, err error, complain
 	switch {
 	case kill.Err() != nil:
 		return bound(ErrTimeout)
-	case strings.Contains(complaints, "out of memory"), strings.Contains(complaints, "cannot allocate memory"), strings.Contains(complaints, "stack exceeds"):
+	case strings.Contains(complaints, "out of memory"), strings.Contains(complaints, "cannot allocate memory"), strings.Contains(complaints, "stack exceeds"),
+		strings.Contains(complaints, "failed to allocate"): // the last is how a build with the race detector says it
 		return bound(ErrMemory)
 	}
 	return fmt.Errorf("the process that evaluates %s ended: %w: %s", file, err, clip(strings.TrimSpace(complaints)))

@@ -61,7 +61,8 @@ func (o LoadOptions) withDefaults() LoadOptions {
 //
 // Errors: *NotFoundError (no such folder), *ModuleError (a module cannot be bundled or evaluated, or an authoring function refuses
 // it; errors.Is tells ErrTimeout, ErrMemory and ErrUnsettled, errors.As an *OutsideError), *FieldError (the configuration's first
-// problem). Open parts and Sizes below the floor are no errors of Load: see Instance.OpenParts and Sizes.
+// problem). When the configuration is sound and something after it is not, the Instance as far as it was read comes with the error:
+// its name, its root and its configuration. Open parts and Sizes below the floor are no errors of Load: see Instance.OpenParts and Sizes.
 func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	opts = opts.withDefaults()
 	root, err := FindRoot(opts.Dir)
@@ -89,11 +90,12 @@ func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	if configErr != nil {
 		return nil, configErr
 	}
+	inst.Root = root
 	if err != nil {
-		return nil, err
+		return inst, err
 	}
 	if inst.Workflows, err = decodeWorkflows(root, found.workflows, &inst.Notes); err != nil {
-		return nil, err
+		return inst, err
 	}
 	return inst, complete(inst, found, fence, opts)
 }

@@ -64,7 +64,10 @@ func exactValue(v any) (*big.Rat, error) {
 
 // exactNumber reads the shortest decimal text of a number. Its exponent is bounded, because big.Rat writes every digit out.
 func exactNumber(text string) (*big.Rat, error) {
-	if f, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(f) > 1e30 || (f != 0 && math.Abs(f) < 1e-30) || len(text) > maxQuantityText {
+	if f, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(f) > 1e30 || math.Abs(f) < 1e-30 || len(text) > maxQuantityText {
+		if err == nil && f == 0 && len(text) <= maxQuantityText {
+			return new(big.Rat), nil
+		}
 		return nil, fmt.Errorf("%s is no size", strings.TrimSpace(text))
 	}
 	n, ok := new(big.Rat).SetString(text)
