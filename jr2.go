@@ -63,7 +63,8 @@ type converge struct {
 	result *Result
 
 	env      map[string]string // load: the shell over .env
-	inst     *config.Instance  // load, walk
+	inst     *config.Instance  // load
+	unread   error             // load: why the Instance was read in part only
 	sizes    []config.WorkspaceSize
 	cluster  cluster              // connect
 	server   string               // floor: gitVersion

@@ -13,8 +13,8 @@ import (
 	"jr2.dev/jr2/preflight"
 )
 
-// load reads .env and the configuration, and opens the converge. The Workflows are walked after the typecheck, because a type error
-// explains more than what it leads to.
+// load reads .env and the Instance, and opens the converge. What is wrong with the Workflows is told after the typecheck, because a type
+// error explains more than what it leads to.
 func (c *converge) load(ctx context.Context) error {
 	if c.opts.Instance != nil {
 		c.env, c.inst = c.opts.Env, c.opts.Instance
@@ -30,9 +30,9 @@ func (c *converge) load(ctx context.Context) error {
 	if err := c.readEnv(root); err != nil {
 		return err
 	}
-	c.inst, err = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env})
-	if err != nil {
-		return err
+	c.inst, c.unread = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env})
+	if c.inst == nil {
+		return c.unread
 	}
 	return c.start()
 }
@@ -77,7 +77,10 @@ func (c *converge) typecheck(ctx context.Context) error {
 }
 
 // walk learns what the Workflows need, and refuses parts that nobody bound and Sizes that leave the Harness too little.
-func (c *converge) walk(ctx context.Context) error {
+func (c *converge) walk(context.Context) error {
+	if c.unread != nil {
+		return c.unread
+	}
 	for _, note := range c.inst.Notes {
 		c.note(preflight.Finding{Severity: preflight.Note, Code: "instance", Object: "Instance " + c.inst.Name, Message: note})
 	}
@@ -86,6 +89,9 @@ func (c *converge) walk(ctx context.Context) error {
 	}
 	sizes, err := config.Sizes(c.inst)
 	if err != nil {
+		return err
+	}
+	if err := config.CheckHeldSecrets(c.inst); err != nil {
 		return err
 	}
 	c.sizes, c.result.Workflows = sizes, c.inst.WorkflowNames()
