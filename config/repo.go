@@ -141,9 +141,11 @@ func repoPath(tail string) []string {
 		}
 	}
 	if n := len(segments); n > 0 {
-		if last := strings.TrimSuffix(segments[n-1], ".git"); last == "" {
+		switch last := strings.TrimSuffix(segments[n-1], ".git"); last {
+		case "":
 			segments = segments[:n-1]
-		} else {
+		case ".", "..": // "..git" is a name; "." and ".." are none
+		default:
 			segments[n-1] = last
 		}
 	}
@@ -152,8 +154,8 @@ func repoPath(tail string) []string {
 
 func localAddress(name string) (RepoAddress, error) {
 	clean := path.Clean(name)
-	if clean == "/" {
-		return RepoAddress{}, fmt.Errorf("%q names no repository", clip(name))
+	if clean == "/" || strings.ContainsFunc(clean, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return RepoAddress{}, fmt.Errorf("%q is no path of a repository", clip(name))
 	}
 	return addressOf("local", clean), nil
 }
