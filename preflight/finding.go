@@ -42,12 +42,15 @@ type Refusal struct {
 	Findings []Finding
 }
 
-func (r *Refusal) Error() string {
+func (r *Refusal) Error() string { return strings.Join(r.Messages(), "\n") }
+
+// Messages are the sentences of the findings, in their order.
+func (r *Refusal) Messages() []string {
 	messages := make([]string, len(r.Findings))
 	for i, finding := range r.Findings {
 		messages[i] = finding.Message
 	}
-	return strings.Join(messages, "\n")
+	return messages
 }
 
 // Refused returns the refusing findings as an error, or nil when nothing refuses.

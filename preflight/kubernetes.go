@@ -3,7 +3,6 @@ package preflight
 import (
 	"fmt"
 	"regexp"
-	"strings"
 
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
@@ -35,9 +34,10 @@ func Floor(context string, server *version.Info) ([]Finding, error) {
 }
 
 var (
-	prerelease  = regexp.MustCompile(`^-(alpha|beta|rc)\b`)
-	leadingCore = regexp.MustCompile(`^v?\d+(\.\d+)*`)
-	digits      = regexp.MustCompile(`^\d+`)
+	// Numbers with dots, then nothing or what a vendor or a prerelease adds.
+	release    = regexp.MustCompile(`^(v?\d+(?:\.\d+)+)([-+].*)?$`)
+	prerelease = regexp.MustCompile(`^-(alpha|beta|rc)([^a-z]|$)`)
+	digits     = regexp.MustCompile(`^\d+`)
 )
 
 // MeetsFloor says whether a server is of the floor's release or a later one. A vendor's suffix ("-gke.1043002", "+k3s1") counts for
@@ -52,12 +52,16 @@ func MeetsFloor(server *version.Info, floor string) (bool, error) {
 	if text == "" {
 		text = digits.FindString(server.Major) + "." + digits.FindString(server.Minor)
 	}
-	core := leadingCore.FindString(text)
-	found, err := apiversion.ParseGeneric(core)
-	if err != nil {
-		return false, fmt.Errorf("gitVersion %q, major %q, minor %q cannot be read: %w", server.GitVersion, server.Major, server.Minor, err)
+	unreadable := fmt.Errorf("gitVersion %q, major %q, minor %q cannot be read", server.GitVersion, server.Major, server.Minor)
+	parts := release.FindStringSubmatch(text)
+	if parts == nil {
+		return false, unreadable
 	}
-	if prerelease.MatchString(strings.TrimPrefix(text, core)) {
+	found, err := apiversion.ParseGeneric(parts[1])
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", unreadable, err)
+	}
+	if prerelease.MatchString(parts[2]) {
 		return found.GreaterThan(wanted), nil
 	}
 	return found.AtLeast(wanted), nil

@@ -35,7 +35,7 @@ func PodLevelResources(ctx context.Context, pods PodCreator, kubeContext, server
 	}}, nil
 }
 
-// podLevelProbe is admitted by the restricted Pod Security level and so small that a quota or a LimitRange rarely minds it.
+// podLevelProbe is admitted by the restricted Pod Security level, and so small that a quota or a LimitRange rarely minds it.
 func podLevelProbe() *corev1.Pod {
 	yes, no := true, false
 	user := int64(65532)
@@ -53,6 +53,8 @@ func podLevelProbe() *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name:  "probe",
 				Image: "jr2.dev/probe:never-pulled",
+				// Said here as well, because a LimitRange would fill in more than the pod may have.
+				Resources: corev1.ResourceRequirements{Requests: tiny, Limits: tiny},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no,
 					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

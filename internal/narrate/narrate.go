@@ -5,6 +5,7 @@
 package narrate
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -34,10 +35,21 @@ func Lines(e event.Event) []string {
 	return nil
 }
 
-// Error returns the line that reports why a converge stopped: refusals and unanswered questions stand as they are, every other
-// error gets its prefix.
+// Error returns the text that reports why a converge stopped, one line for each thing that is wrong: refusals and unanswered questions
+// stand as they are, everything else gets its prefix.
 func Error(err error) string {
-	text := err.Error()
+	var several interface{ Messages() []string }
+	if !errors.As(err, &several) {
+		return prefixed(err.Error())
+	}
+	lines := several.Messages()
+	for i, line := range lines {
+		lines[i] = prefixed(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func prefixed(text string) string {
 	for _, bare := range []string{"refusing: ", "first contact: "} {
 		if strings.HasPrefix(text, bare) {
 			return text
