@@ -115,7 +115,7 @@ func (c *converge) podLevelResources(ctx context.Context) error {
 
 // secrets looks at everything that the configuration names beside itself: Secrets of the namespace, the CA bundle, held values.
 func (c *converge) secrets(ctx context.Context) error {
-	bundle, err := c.caBundle()
+	bundle, err := c.inst.CABundle()
 	if err != nil {
 		return err
 	}

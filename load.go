@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/preflight"
@@ -30,7 +28,7 @@ func (c *converge) load(ctx context.Context) error {
 	if err := c.readEnv(root); err != nil {
 		return err
 	}
-	c.inst, c.unread = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env})
+	c.inst, c.unread = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env, Isolate: c.opts.Isolate})
 	if c.inst == nil {
 		return c.unread
 	}
@@ -120,21 +118,4 @@ func openParts(inst *config.Instance) []preflight.Finding {
 func (c *converge) environ(name string) (string, bool) {
 	value, ok := c.env[name]
 	return value, ok
-}
-
-// caBundle reads the file that harness.caBundle names, relative to the Instance folder.
-func (c *converge) caBundle() ([]byte, error) {
-	name := c.inst.Harness.CABundle
-	if name == "" {
-		return nil, nil
-	}
-	path := filepath.Join(c.inst.Root, name)
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("harness.caBundle %q: %s cannot be read (the path is relative to the Instance folder): %w", name, path, err)
-	}
-	if !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
-		return nil, fmt.Errorf("harness.caBundle %q: %s holds no PEM certificate", name, path)
-	}
-	return pem, nil
 }

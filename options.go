@@ -26,6 +26,10 @@ type Options struct {
 	// nothing of the process environment is visible unless the caller passes it.
 	Env map[string]string
 
+	// Isolate is a command that evaluates the folder's code in a process of its own and calls config.ServeIsolated; for folders of
+	// strangers. Empty evaluates in this process.
+	Isolate []string
+
 	// Config is the cluster. When nil, Kubeconfig and Context choose one.
 	Config *rest.Config
 	// Kubeconfig is a file; when empty, the usual rules ($KUBECONFIG, ~/.kube/config) apply.

@@ -37,7 +37,7 @@ func TestPingBuildsNoDefaultImage(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	inst := load(t, samples+"hold")
+	inst := load(t, instance(t, "hold", nil))
 	wf := inst.Workflows[0]
 	if wf.Name != "hold" || wf.MachineID != "workspace" || !wf.HasDoor || len(wf.Agents) != 0 || !inst.ComposesSandbox() {
 		t.Errorf("got %+v", wf)

@@ -22,8 +22,10 @@ func (u *up) printer() (printer, error) {
 	case "text":
 		return textPrinter{err: u.streams.Err, narrate: jr2.Narrate(u.streams.Err)}, nil
 	case "json":
-		p := jsonPrinter{out: json.NewEncoder(u.streams.Out), raw: u.streams.Out}
-		p.print(map[string]any{"type": "version", "version": jr2.EventVersion})
+		out := json.NewEncoder(u.streams.Out)
+		out.SetEscapeHTML(false) // "<workflow>" is for people
+		p := jsonPrinter{out: out, raw: u.streams.Out}
+		p.print(versionLine{Type: "version", Version: jr2.EventVersion})
 		return p, nil
 	}
 	return nil, fmt.Errorf("--output %q: want text or json", u.output)
@@ -39,10 +41,28 @@ func (p textPrinter) event(e jr2.Event) { p.narrate(e) }
 func (p textPrinter) done(*jr2.Result)  {}
 func (p textPrinter) failed(err error)  { fmt.Fprintln(p.err, jr2.NarrateError(err)) }
 
-// jsonPrinter writes one object a line to stdout: the version first, then events, last the result or the error.
+// jsonPrinter writes one object a line to stdout: the version first, then events, last the result or the error. Each object begins with
+// its type.
 type jsonPrinter struct {
 	out *json.Encoder
 	raw io.Writer
+}
+
+type versionLine struct {
+	Type    string `json:"type"`
+	Version int    `json:"version"`
+}
+
+type resultLine struct {
+	Type   string      `json:"type"`
+	Result *jr2.Result `json:"result"`
+}
+
+type errorLine struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	// Findings are those of a refusal.
+	Findings []preflight.Finding `json:"findings,omitempty"`
 }
 
 func (p jsonPrinter) event(e jr2.Event) {
@@ -54,19 +74,17 @@ func (p jsonPrinter) event(e jr2.Event) {
 	p.raw.Write(append(line, '\n')) //nolint:errcheck // a closed pipe must not stop a converge
 }
 
-func (p jsonPrinter) done(result *jr2.Result) {
-	p.print(map[string]any{"type": "result", "result": result})
-}
+func (p jsonPrinter) done(result *jr2.Result) { p.print(resultLine{Type: "result", Result: result}) }
 
 func (p jsonPrinter) failed(err error) {
-	line := map[string]any{"type": "error", "message": jr2.NarrateError(err)}
-	var refusal *preflight.Refusal
+	line := errorLine{Type: "error", Message: jr2.NarrateError(err)}
+	var refusal *jr2.Refusal
 	if errors.As(err, &refusal) {
-		line["findings"] = refusal.Findings
+		line.Findings = refusal.Findings
 	}
 	p.print(line)
 }
 
-func (p jsonPrinter) print(line map[string]any) {
+func (p jsonPrinter) print(line any) {
 	p.out.Encode(line) //nolint:errcheck // as above
 }

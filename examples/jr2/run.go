@@ -44,6 +44,8 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 		Short:         "Converge Instances into Kubernetes clusters",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// A failure is one line.
+		DisableSuggestions: true,
 	}
 	root.SetArgs(args)
 	root.SetIn(streams.In)

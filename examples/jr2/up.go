@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -54,15 +55,10 @@ func (u *up) run(ctx context.Context) error {
 	u.options.Env = u.streams.environ()
 	u.options.Confirm = u.confirm()
 	u.options.Events = out.event
-	if u.embedded {
-		embedded, err := startEmbedded(ctx, &u.options, u.streams.Err)
-		if err != nil {
-			out.failed(err)
-			return reported{err}
-		}
-		defer embedded.close()
+	result, err := u.converge(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = interrupted{err}
 	}
-	result, err := jr2.Converge(ctx, u.options)
 	if err != nil {
 		out.failed(err)
 		return reported{err}
@@ -70,6 +66,24 @@ func (u *up) run(ctx context.Context) error {
 	out.done(result)
 	return nil
 }
+
+func (u *up) converge(ctx context.Context) (*jr2.Result, error) {
+	if u.embedded {
+		embedded, err := startEmbedded(ctx, &u.options, u.streams.Err)
+		if err != nil {
+			return nil, err
+		}
+		defer embedded.close()
+	}
+	return jr2.Converge(ctx, u.options)
+}
+
+// interrupted is how a command ends that the user ended. What its steps say then is noise: that they were cut off.
+type interrupted struct{ err error }
+
+func (interrupted) Error() string { return "interrupted — run it again to complete what was begun" }
+
+func (i interrupted) Unwrap() error { return i.err }
 
 // confirm asks on the terminal; without one there is nobody to ask.
 func (u *up) confirm() func(context.Context, jr2.FirstContact) (bool, error) {
@@ -79,28 +93,32 @@ func (u *up) confirm() func(context.Context, jr2.FirstContact) (bool, error) {
 	}
 	return func(ctx context.Context, first jr2.FirstContact) (bool, error) {
 		fmt.Fprint(u.streams.Err, first.Question())
-		return readAnswer(ctx, file)
+		answer, err := readLine(ctx, file)
+		if !strings.HasSuffix(answer, "\n") {
+			fmt.Fprintln(u.streams.Err) // nobody ended the line of the question
+		}
+		return jr2.Accepts(answer), err
 	}
 }
 
-// readAnswer reads one line and gives up when ctx ends: a read of a terminal cannot be interrupted.
-func readAnswer(ctx context.Context, in io.Reader) (bool, error) {
-	type answer struct {
-		line string
+// readLine reads one line, or what stands before the end, and gives up when ctx ends: a read of a terminal cannot be interrupted.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type line struct {
+		text string
 		err  error
 	}
-	answers := make(chan answer, 1)
+	lines := make(chan line, 1)
 	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
+		text, err := bufio.NewReader(in).ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
-		answers <- answer{line, err}
+		lines <- line{text, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
-	case a := <-answers:
-		return jr2.Accepts(a.line), a.err
+		return "", ctx.Err()
+	case read := <-lines:
+		return read.text, read.err
 	}
 }
