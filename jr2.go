@@ -2,6 +2,8 @@ package jr2
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,10 +49,14 @@ type step func(context.Context) error
 
 func in(ctx context.Context, steps []step) error {
 	for _, next := range steps {
-		if err := next(ctx); err != nil {
-			return err
-		}
-		if err := context.Cause(ctx); err != nil {
+		err := next(ctx)
+		cause := context.Cause(ctx)
+		switch {
+		case err == nil && cause != nil:
+			return cause
+		case err != nil && cause != nil && !errors.Is(err, cause):
+			return fmt.Errorf("%w: %w", cause, err) // the step knows that it was cut off, and not by what
+		case err != nil:
 			return err
 		}
 	}
