@@ -2,7 +2,6 @@ package jr2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -90,27 +89,35 @@ func (c *converge) namespace(ctx context.Context) error {
 	return nil
 }
 
-// podLevelResources tells a dry run that failed as a note: it proves nothing (source: reference, 3.7). Only failures that end by
-// themselves, such as a service account that is not there yet, are tried again.
+// podLevelResources tells a dry run that failed as a note: it proves nothing (source: reference, 3.7).
 func (c *converge) podLevelResources(ctx context.Context) error {
-	pods := c.cluster.client.CoreV1().Pods(c.cluster.namespace)
-	var findings []preflight.Finding
-	var last error
-	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 12}
-	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		findings, last = preflight.PodLevelResources(ctx, pods, c.cluster.context, c.server)
-		return last == nil || !apply.Classify(last).Retryable(), nil
-	})
-	if err != nil && !errors.Is(err, wait.ErrWaitTimeout) && !wait.Interrupted(err) {
+	findings, err := c.probePodLevelResources(ctx)
+	if ctx.Err() != nil {
 		return err
 	}
-	if last != nil {
+	if err != nil {
 		c.note(preflight.Finding{
 			Severity: preflight.Note, Code: preflight.CodePodLevelResources, Object: "cluster " + c.cluster.context,
-			Message: "pod-level resources could not be probed, so a Workspace's Size may not hold: " + last.Error(),
+			Message: "pod-level resources could not be probed, so a Workspace's Size may not hold: " + err.Error(),
 		})
 	}
 	return preflight.Refused(findings)
+}
+
+// probePodLevelResources tries again for some seconds where the failure ends by itself, such as a service account that a new namespace
+// does not have yet. A quota that refuses the probe may do so for ever.
+func (c *converge) probePodLevelResources(ctx context.Context) (findings []preflight.Finding, err error) {
+	pods := c.cluster.client.CoreV1().Pods(c.cluster.namespace)
+	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 9}
+	waited := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		findings, err = preflight.PodLevelResources(ctx, pods, c.cluster.context, c.server)
+		class := apply.Classify(err)
+		return !class.Retryable() || class == apply.ClassQuotaWait, nil
+	})
+	if ctx.Err() != nil {
+		return nil, waited
+	}
+	return findings, err
 }
 
 // secrets looks at everything that the configuration names beside itself: Secrets of the namespace, the CA bundle, held values.
