@@ -43,7 +43,6 @@ func (c *converge) contact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.home = namespace
 	home, findings := preflight.Ownership(c.cluster.context, c.cluster.namespace, c.inst.Name, namespace)
 	if err := preflight.Refused(findings); err != nil {
 		return err

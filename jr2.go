@@ -72,15 +72,13 @@ type converge struct {
 	inst     *config.Instance  // load
 	unread   error             // load: why the Instance was read in part only
 	sizes    []config.WorkspaceSize
-	cluster  cluster              // connect
-	server   string               // floor: gitVersion
-	home     *corev1.Namespace    // contact: as it was before this run; nil when it did not exist
-	set      platforms.Set        // platforms
-	nodes    []corev1.Node        // platforms: nil when the configuration names the set
-	input    render.Input         // kit: grows with the image map and the signing key
-	previous *images.Record       // images: what the cluster runs
-	record   images.Record        // images: what it will run
-	outcome  []apply.ObjectResult // priorityClasses, operator, objects
+	cluster  cluster        // connect
+	server   string         // floor: gitVersion
+	set      platforms.Set  // platforms
+	nodes    []corev1.Node  // platforms: nil when the configuration names the set
+	input    render.Input   // kit: grows with the image map and the signing key
+	previous *images.Record // images: what the cluster runs
+	record   images.Record  // images: what it will run
 }
 
 // Result is what a converge saw and did.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/internal/devcluster"
@@ -90,8 +91,8 @@ func TestRules(t *testing.T) {
 		w.isAbsent(t, "rule-floor")
 	})
 	t.Run("pod-level resources", func(t *testing.T) {
-		w := theWorld(t, node("a"))
-		told := w.up(t, folder(t, image), into("rule-gate"), w.served(t, devcluster.DropPodResources()))
+		w := gateOff(t)
+		told := w.up(t, folder(t, image), into("rule-gate"))
 		told.isRule(t, "refusing: <context> (Kubernetes", "<context>", contextName, "<kubernetes version>", told.result.Kubernetes)
 		w.isEmpty(t, "rule-gate")
 	})
@@ -150,6 +151,15 @@ func TestRules(t *testing.T) {
 		}
 		w.isAbsent(t, "rule-priority")
 	})
+}
+
+// gateOff is a cluster whose API server does not keep pod-level resources.
+func gateOff(t *testing.T) *world {
+	t.Helper()
+	cluster := devcluster.ForTest(t, devcluster.Options{FeatureGates: map[string]bool{"PodLevelResources": false}})
+	client, err := kubernetes.NewForConfig(unlimited(cluster.Config()))
+	must(t, err)
+	return &world{Cluster: cluster, client: client}
 }
 
 // TestFirstContactIsAsked walks the three answers to the question of the sample output.

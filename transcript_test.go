@@ -51,6 +51,26 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
+// TestTypeErrorsRefuse: an Instance that does not compile is refused before anything is built or applied.
+func TestTypeErrorsRefuse(t *testing.T) {
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{
+		"jr2.config.ts":     plainConfig,
+		"workflows/ping.ts": ping + "const wrong: number = \"text\";\n",
+		"tsconfig.json":     `{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": []}, "include": ["**/*.ts"]}`,
+		"package.json":      `{"type": "module"}`,
+		"jr2.d.ts":          declarations,
+	})
+	must(t, os.Symlink(filepath.Join(devcluster.TypeScript(t), "node_modules"), filepath.Join(dir, "node_modules")))
+	told := w.up(t, dir, into("type-error"))
+	told.tells(t, []string{
+		"…", "typecheck: tsc --noEmit (the instance's own compiler)",
+		"refusing: the instance does not compile. Nothing was built and nothing was applied.",
+		"  workflows/ping.ts(3,7): error TS2322: Type 'string' is not assignable to type 'number'.",
+	})
+	w.isAbsent(t, "type-error")
+}
+
 // exampleConfig is the jr2.config.ts at the head of the document.
 func exampleConfig(t *testing.T) string {
 	t.Helper()
