@@ -10,9 +10,12 @@ import (
 // ProviderKeyName is the held secret that harness.provider.apiKey becomes.
 const ProviderKeyName = "JR2_PROVIDER_API_KEY"
 
+// StandInPrefix starts every stand-in.
+const StandInPrefix = "jr2-held-"
+
 // StandIn is what the Harness sees in the variable of a held secret: public and the same every time. The Custodian swaps it for the
 // value on the way to the secret's hosts.
-func StandIn(name string) string { return "jr2-held-" + name }
+func StandIn(name string) string { return StandInPrefix + name }
 
 var (
 	heldName   = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)

@@ -86,12 +86,8 @@ const (
 	KeySigningKey    = "JR2_SIGNING_KEY"
 	KeyHarnessToken  = "JR2_INSTANCE_HARNESS_TOKEN"
 
-	// ProviderKeyName is the name under which harness.provider.apiKey is held.
-	ProviderKeyName = "JR2_PROVIDER_API_KEY"
 	// SandboxTokenName is the name under which a Custodian holds the token of its pod.
 	SandboxTokenName = "JR2_SANDBOX_TOKEN"
-	// StandInPrefix starts the public stand-in of a held secret; its name follows.
-	StandInPrefix = "jr2-held-"
 )
 
 // Names of containers, as the verification looks for them.

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 
+	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,7 +18,7 @@ const (
 // custodianScript swaps the stand-in of the pod's own token on the way to the Orchestrator. The file is read per request, because
 // the kubelet replaces it when the token changes.
 const custodianScript = `-- The Custodian swaps the stand-in of this pod's token for the token. Nothing else is held by this version.
-local STAND_IN = "` + names.StandInPrefix + names.SandboxTokenName + `"
+local STAND_IN = "` + config.StandInPrefix + names.SandboxTokenName + `"
 local FILE = "` + custodianValuesDir + "/" + names.SandboxTokenName + `"
 
 local function token()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,10 +127,10 @@ func harnessEnv(in Input) []corev1.EnvVar {
 			LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessConfig}, Key: names.HarnessKey}}},
 		corev1.EnvVar{Name: "JR2_MENU_ONLY", Value: "1"},
 		corev1.EnvVar{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
-		corev1.EnvVar{Name: names.SandboxTokenName, Value: names.StandInPrefix + names.SandboxTokenName},
+		corev1.EnvVar{Name: names.SandboxTokenName, Value: config.StandIn(names.SandboxTokenName)},
 	)
 	for _, held := range heldSecrets(in) {
-		env = append(env, corev1.EnvVar{Name: held.Name, Value: names.StandInPrefix + held.Name})
+		env = append(env, corev1.EnvVar{Name: held.Name, Value: config.StandIn(held.Name)})
 	}
 	if len(in.CABundle) > 0 {
 		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + names.CAKey})

@@ -16,7 +16,7 @@ import (
 func heldSecrets(in Input) []config.HeldSecret {
 	held := append([]config.HeldSecret(nil), in.Instance.Secrets...)
 	if p := in.Instance.Harness.Provider; p != nil && p.APIKey.Present() {
-		held = append(held, config.HeldSecret{Name: names.ProviderKeyName, Value: p.APIKey, Hosts: []string{hostOf(p.BaseURL)}})
+		held = append(held, config.HeldSecret{Name: config.ProviderKeyName, Value: p.APIKey, Hosts: []string{hostOf(p.BaseURL)}})
 	}
 	return held
 }
@@ -62,7 +62,7 @@ func heldManifest(in Input) string {
 		Secrets []manifestEntry `json:"secrets"`
 	}{Secrets: []manifestEntry{}}
 	for _, held := range heldSecrets(in) {
-		entry := manifestEntry{Name: held.Name, StandIn: names.StandInPrefix + held.Name, Hosts: held.Hosts, Headers: held.Headers, Paths: held.Paths,
+		entry := manifestEntry{Name: held.Name, StandIn: config.StandIn(held.Name), Hosts: held.Hosts, Headers: held.Headers, Paths: held.Paths,
 			Secret: manifestValue{Name: names.HeldSecrets, Key: held.Name}}
 		if held.ValueFrom != nil {
 			entry.Secret = manifestValue{Name: held.ValueFrom.Name, Key: held.ValueFrom.Key}

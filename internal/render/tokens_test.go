@@ -61,7 +61,7 @@ func TestGitTokens(t *testing.T) {
 
 func TestHeldSecretsAreSaidAloud(t *testing.T) {
 	var held *HeldError
-	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", names.ProviderKeyName}) {
+	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", config.ProviderKeyName}) {
 		t.Errorf("got %v", err)
 	}
 	if err := CheckHeld(hold(t)); err != nil {
