@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/preflight"
 )
@@ -128,12 +129,30 @@ func (c *converge) secrets(ctx context.Context) error {
 	c.input.CABundle, c.input.Env = bundle, c.environ
 	if err := render.CheckHeld(c.input); err != nil {
 		c.note(preflight.Finding{
-			Severity: preflight.Warn, Code: "held-secrets", Object: "Instance " + c.inst.Name, Message: err.Error(),
+			Severity: preflight.Warn, Code: preflight.CodeHeldSecrets, Object: "Instance " + c.inst.Name, Message: err.Error(),
 		})
 	}
 	findings, err := preflight.NamedSecrets(ctx, c.cluster.client.CoreV1().Secrets(c.cluster.namespace), c.inst, c.cluster.namespace)
-	if err := preflight.Refused(findings); err != nil {
+	if refused := preflight.Refused(findings); refused != nil {
+		return refused
+	}
+	if err != nil {
 		return err
 	}
-	return err
+	for _, finding := range append(findings, unprobedModels(c.inst)...) {
+		c.note(finding)
+	}
+	return nil
+}
+
+// unprobedModels says aloud what this version does not check.
+func unprobedModels(inst *config.Instance) []preflight.Finding {
+	models := inst.Models()
+	if len(models) == 0 {
+		return nil
+	}
+	return []preflight.Finding{{
+		Severity: preflight.Note, Code: preflight.CodeModelsUnprobed, Object: "Instance " + inst.Name,
+		Message: "models are not probed by this version, so a wrong name or an endpoint that pods cannot reach shows in the first run: " + strings.Join(models, ", "),
+	}}
 }

@@ -52,7 +52,7 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 		return nil, err
 	}
 	for _, note := range decision.Notes {
-		c.note(preflight.Finding{Severity: preflight.Warn, Code: "registry", Object: "Instance " + c.inst.Name, Message: note})
+		c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note})
 	}
 	builder := lazyBuilder{given: c.opts.Builder, address: c.buildkitHost()}
 	defer builder.close()

@@ -80,7 +80,7 @@ func (c *converge) walk(context.Context) error {
 		return c.unread
 	}
 	for _, note := range c.inst.Notes {
-		c.note(preflight.Finding{Severity: preflight.Note, Code: "instance", Object: "Instance " + c.inst.Name, Message: note})
+		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeInstanceNote, Object: "Instance " + c.inst.Name, Message: note})
 	}
 	if err := preflight.Refused(openParts(c.inst)); err != nil {
 		return err

@@ -39,6 +39,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("terminating namespace", func(t *testing.T) { testTerminating(t, client) })
 	t.Run("pod-level resources", func(t *testing.T) { testPodLevel(t, cluster, client) })
 	t.Run("named Secrets", func(t *testing.T) { testNamedSecrets(t, cluster, client) })
+	t.Run("deploy keys", func(t *testing.T) { testDeployKeys(t, client) })
 }
 
 // testTerminating reads a namespace that a finalizer holds.

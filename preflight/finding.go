@@ -23,6 +23,12 @@ const (
 	CodeSecretMissing        = "secret-missing"
 	CodeSecretKeyMissing     = "secret-key-missing"
 	CodeOpenPart             = "open-part"
+	CodeDeployKeyUnnamed     = "deploy-key-unnamed"
+	CodeDeployKeyMissing     = "deploy-key-missing"
+	CodeHeldSecrets          = "held-secrets"
+	CodeModelsUnprobed       = "models-unprobed"
+	CodeRegistryHost         = "registry-host"
+	CodeInstanceNote         = "instance-note"
 )
 
 // A Finding is one thing that is wrong.

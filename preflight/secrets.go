@@ -17,8 +17,9 @@ type SecretGetter interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.Secret, error)
 }
 
-// NamedSecrets checks that each Secret which the configuration names is in the namespace, and has the key that is asked for. It looks at
-// the names of keys and at no value. Each Secret is read once. An error other than "not found" is returned with the findings so far.
+// NamedSecrets checks that each Secret which the configuration names is in the namespace, and has the key that is asked for. What is missing
+// refuses; a missing deploy key of a repository only warns, because the clone may be made later. It looks at the names of keys and at
+// no value. Each Secret is read once. An error other than "not found" is returned with the findings so far.
 func NamedSecrets(ctx context.Context, secrets SecretGetter, inst *config.Instance, namespace string) ([]Finding, error) {
 	reader := secretReader{ctx: ctx, secrets: secrets, namespace: namespace, seen: map[string]*corev1.Secret{}}
 	var findings []Finding
@@ -45,6 +46,7 @@ func NamedSecrets(ctx context.Context, secrets SecretGetter, inst *config.Instan
 			field, ref.Name, namespace, createSecret(namespace, ref.Name, ref.Key))
 		findings = reader.require(findings, field, ref.Name, ref.Key, missing)
 	}
+	findings = append(findings, reader.deployKeys(inst)...)
 	return findings, reader.err
 }
 
