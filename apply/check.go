@@ -75,7 +75,7 @@ func jsonType(v any) string {
 		return "boolean"
 	case string:
 		return "string"
-	case int64, float64:
+	case int, int64, uint64, float64:
 		return "number"
 	case []any:
 		return "array"

@@ -35,7 +35,7 @@ func (e *ConflictError) Error() string {
 	for _, c := range e.Conflicts {
 		fmt.Fprintf(&b, " %s by %q,", c.Field, c.Manager)
 	}
-	return strings.TrimSuffix(b.String(), ",")
+	return strings.TrimSuffix(b.String(), ",") + " — undo what they set, or name them as managers to take fields from"
 }
 func (e *ConflictError) Unwrap() error { return e.Err }
 
@@ -55,16 +55,25 @@ type SetError struct{ Problems []Problem }
 
 // A Problem is one fault of one object.
 type Problem struct {
-	Ref  Ref
-	Path string // "metadata.annotations.debug"; empty when the object as a whole is meant
-	Text string
+	// Origin is where the object was read: "web.yaml:12"; empty for one that NewSet was given.
+	Origin string
+	Ref    Ref    // zero when the object does not say what it is
+	Path   string // "metadata.annotations.debug"; empty when the object as a whole is meant
+	Text   string
 }
 
 func (p Problem) String() string {
-	if p.Path == "" {
-		return fmt.Sprintf("%s: %s", p.Ref, p.Text)
+	var parts []string
+	if p.Origin != "" {
+		parts = append(parts, p.Origin)
 	}
-	return fmt.Sprintf("%s: %s: %s", p.Ref, p.Path, p.Text)
+	if p.Origin == "" || p.Ref != (Ref{}) {
+		parts = append(parts, p.Ref.String())
+	}
+	if p.Path != "" {
+		parts = append(parts, p.Path)
+	}
+	return strings.Join(append(parts, p.Text), ": ")
 }
 
 func (e *SetError) Error() string {

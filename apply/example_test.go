@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,44 @@ func ExampleNewSet() {
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "dns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "a", Port: 53}, {Name: "b", Port: 53}}}})
 	fmt.Println(err)
 	// Output: Service dns: spec.ports[1]: duplicate entries for key [port=53,protocol="TCP"]
+}
+
+func ExampleRead() {
+	manifests := strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: conf\n  name: config\n")
+	_, err := apply.Read("demo", "demo", apply.Stream("stdin", manifests))
+	fmt.Println(err)
+	// Output: stdin:5: mapping key "name" already defined at line 4
+}
+
+func ExampleStream() {
+	set, err := apply.Read("demo", "demo", apply.Stream("stdin", strings.NewReader("{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}}")))
+	fmt.Println(len(set.Objects), err)
+	// Output: 1 <nil>
+}
+
+func ExampleObjects() {
+	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conf"}}
+	_, err := apply.Read("demo", "demo", apply.Objects("ours", conf), apply.Objects("theirs", conf))
+	fmt.Println(err)
+	// Output: theirs[0]: ConfigMap conf: it is in the set already, from ours[0]
+}
+
+func ExampleDirectory() {
+	_, err := apply.Read("demo", "demo", apply.Directory("testdata/none"))
+	fmt.Println(err)
+	// Output: testdata/none: no such file or directory
+}
+
+func ExampleKustomization() {
+	set, err := apply.Read("demo", "demo", apply.Kustomization("testdata/layers", "overlays/prod"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range set.Objects {
+		fmt.Println(apply.RefOf(o))
+	}
+	// Output: ConfigMap prod/conf
 }
 
 func ExampleRemove() {

@@ -32,7 +32,7 @@ func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
 // duplicate, every label or annotation that is not a string (also of a pod template) and every repeated key of a list that the server
 // merges by key (Service ports, container ports, env, …). stringData of a Secret becomes data.
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
-	set := &Set{Name: name, Namespace: namespace}
+	var docs []document
 	var problems []Problem
 	for i, o := range objs {
 		list, err := unstructuredOf(o)
@@ -40,13 +40,22 @@ func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
 			problems = append(problems, Problem{Text: fmt.Sprintf("object %d (%T): %v", i+1, o, err)})
 			continue
 		}
-		set.Objects = append(set.Objects, list...)
-	}
-	problems = append(problems, findDuplicates(set.Objects)...)
-	for _, o := range set.Objects {
-		for _, f := range checkObject(o) {
-			problems = append(problems, Problem{Ref: RefOf(o), Path: f.path, Text: f.text})
+		for _, u := range list {
+			docs = append(docs, document{object: u})
 		}
+	}
+	return newSet(name, namespace, docs, problems)
+}
+
+// newSet checks the objects together and sorts them.
+func newSet(name, namespace string, docs []document, problems []Problem) (*Set, error) {
+	set := &Set{Name: name, Namespace: namespace}
+	problems = append(problems, findDuplicates(docs)...)
+	for _, d := range docs {
+		for _, f := range checkObject(d.object) {
+			problems = append(problems, Problem{Origin: d.origin, Ref: RefOf(d.object), Path: f.path, Text: f.text})
+		}
+		set.Objects = append(set.Objects, d.object)
 	}
 	if len(problems) > 0 {
 		return nil, &SetError{Problems: problems}
@@ -56,20 +65,24 @@ func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
 }
 
 // findDuplicates names each object that is in the set more than once, with the places of both.
-func findDuplicates(objs []*unstructured.Unstructured) []Problem {
+func findDuplicates(docs []document) []Problem {
 	var problems []Problem
 	seen := map[Ref]int{}
-	for i, o := range objs {
-		ref := RefOf(o)
+	for i, d := range docs {
+		ref := RefOf(d.object)
 		if ref.Kind == "" || ref.Version == "" || ref.Name == "" {
-			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d has no apiVersion, kind or name", i+1)})
+			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Text: fmt.Sprintf("object %d has no apiVersion, kind or name", i+1)})
 			continue
 		}
-		if first, ok := seen[ref.key()]; ok {
-			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d is object %d again (%s and %s)", i+1, first+1, RefOf(objs[first]), ref)})
-			continue
+		first, ok := seen[ref.key()]
+		switch {
+		case ok && d.origin != "":
+			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Text: "it is in the set already, from " + docs[first].origin})
+		case ok:
+			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d is object %d again (%s and %s)", i+1, first+1, RefOf(docs[first].object), ref)})
+		default:
+			seen[ref.key()] = i
 		}
-		seen[ref.key()] = i
 	}
 	return problems
 }
