@@ -13,7 +13,8 @@ type Instance struct {
 	Root string `json:"root,omitempty"`
 	// File is the absolute path of jr2.config.ts; empty when there is none.
 	File string `json:"file,omitempty"`
-	// KitVersion is the version of @jr2/orchestrator that the Instance resolves, without a leading "v". It chooses the Kit images.
+	// KitVersion is the version of @jr2/orchestrator that the Instance resolves, without a leading "v". It chooses the Kit images. A
+	// converge takes DefaultKitVersion where a Go value leaves it empty.
 	KitVersion string `json:"kitVersion"`
 
 	Git Git `json:"git"`

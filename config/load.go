@@ -117,5 +117,6 @@ func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (e
 	}
 	inst.Notes = append(inst.Notes, found.notes...)
 	inst.Notes = append(inst.Notes, imageNotes(inst)...)
+	inst.Notes = append(inst.Notes, ignoredNotes(fence.root)...)
 	return Validate(inst)
 }

@@ -20,6 +20,24 @@ func imageNotes(inst *Instance) []string {
 	return notes
 }
 
+// ignoredNotes warns of entries of workflows/ that look like Workflows and are none.
+func ignoredNotes(root string) []string {
+	entries, err := os.ReadDir(filepath.Join(root, workflowsDir))
+	if err != nil {
+		return nil // discover told it, or there is no folder
+	}
+	var notes []string
+	for _, entry := range entries {
+		switch filepath.Ext(entry.Name()) {
+		case ".js", ".mjs", ".cjs", ".mts", ".cts", ".tsx", ".jsx":
+			if !strings.HasPrefix(entry.Name(), "_") {
+				notes = append(notes, fmt.Sprintf("%s/%s is no Workflow: the name of one ends with .ts", workflowsDir, clip(entry.Name())))
+			}
+		}
+	}
+	return notes
+}
+
 // checkInside refuses a file: image whose folder lies outside the Instance folder.
 func checkInside(inst *Instance) (err error) {
 	seats(inst, func(wf Workflow, seat, image string) bool {

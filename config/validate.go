@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -14,11 +16,22 @@ import (
 // *FieldError, or a *ModuleError where it belongs to a Workflow. It reads nothing outside of the value.
 func Validate(inst *Instance) error {
 	for _, check := range []func(*Instance) error{
-		checkName, checkGit, checkRegistries, checkSandbox, checkPriorityClasses, checkSecretShapes, checkHarness, checkWorkflows,
+		checkName, checkKitVersion, checkGit, checkRegistries, checkSandbox, checkPriorityClasses, checkSecretShapes, checkHarness, checkWorkflows,
 	} {
 		if err := check(inst); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkKitVersion wants a version that can be compared and that makes an image tag; empty means DefaultKitVersion.
+func checkKitVersion(inst *Instance) error {
+	if inst.KitVersion == "" {
+		return nil
+	}
+	if _, err := semver.StrictNewVersion(inst.KitVersion); err != nil || strings.Contains(inst.KitVersion, "+") {
+		return inst.problem("the exact version of @jr2/orchestrator, such as "+DefaultKitVersion, "kitVersion", "%q is no version", clip(inst.KitVersion))
 	}
 	return nil
 }
