@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -21,7 +22,9 @@ func Apply(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*Outc
 	if err != nil {
 		return &Outcome{}, err
 	}
-	err = r.apply(ctx)
+	if err = r.look(ctx); err == nil {
+		err = r.write(ctx)
+	}
 	return r.outcome(), err
 }
 
@@ -44,6 +47,7 @@ type run struct {
 	pruned  []ObjectResult
 	records map[Ref]record
 	started [waveCount]time.Time
+	steps   map[Ref]Step // of the plan that is carried out; nil when there is none
 }
 
 func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
@@ -65,14 +69,18 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 	return r, err
 }
 
-func (r *run) apply(ctx context.Context) error {
+// look reads what the run has to know, and writes nothing.
+func (r *run) look(ctx context.Context) error {
 	if err := r.loadInventory(ctx); err != nil {
 		return err
 	}
 	var err error
-	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
-		return err
-	}
+	r.live, err = r.lookAt(ctx, r.refs())
+	return err
+}
+
+// write does what is to be done.
+func (r *run) write(ctx context.Context) error {
 	if err := r.checkOwners(); err != nil {
 		return err
 	}
@@ -86,6 +94,7 @@ func (r *run) apply(ctx context.Context) error {
 		}
 		return err
 	}
+	var err error
 	if r.opts.Prune && !r.opts.Shared {
 		r.pruned, err = r.prune(ctx, r.records)
 	}
@@ -124,20 +133,21 @@ func (r *run) refs() []Ref {
 
 // checkOwners refuses the whole set, before the first write, when another set holds one of its objects.
 func (r *run) checkOwners() error {
-	if r.opts.Adopt {
-		return nil
-	}
 	var errs []error
 	for _, o := range r.orders {
-		now := r.live.get(o.ref)
-		if now == nil {
-			continue
-		}
-		if owner := now.Annotations[SetAnnotation]; owner != "" && owner != r.set.ID() {
-			errs = append(errs, &OwnedError{Ref: o.ref, Owner: owner, Set: r.set.ID()})
+		if now := r.live.get(o.ref); now != nil {
+			errs = append(errs, r.ownedByOther(o.ref, now))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ownedByOther is an *OwnedError when the live object carries the mark of another set and is not to be taken over.
+func (r *run) ownedByOther(ref Ref, now *metav1.PartialObjectMetadata) error {
+	if owner := now.Annotations[SetAnnotation]; !r.opts.Adopt && owner != "" && owner != r.set.ID() {
+		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+	}
+	return nil
 }
 
 // announce writes the inventory before the objects: all that may exist from now on. When the set brings its own namespace, that is

@@ -52,12 +52,5 @@ func (r *run) wouldDiffer(ctx context.Context, o order) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, u := range []*unstructured.Unstructured{now, then} {
-		for _, f := range []string{"managedFields", "resourceVersion", "generation"} {
-			unstructured.RemoveNestedField(u.Object, "metadata", f)
-		}
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", wantAnnotation)
-		unstructured.RemoveNestedField(u.Object, "status")
-	}
-	return !equality.Semantic.DeepEqual(now.Object, then.Object), nil
+	return !equality.Semantic.DeepEqual(withoutNotes(now).Object, withoutNotes(then).Object), nil
 }

@@ -18,8 +18,8 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 
 // A Conflict is one field that another manager owns with another value.
 type Conflict struct {
-	Manager string // as in metadata.managedFields, with the subresource when there is one: "kubectl (scale)"
-	Field   string // ".spec.replicas"
+	Manager string `json:"manager"` // as in metadata.managedFields, with the subresource when there is one: "kubectl (scale)"
+	Field   string `json:"field"`   // ".spec.replicas"
 }
 
 // A ConflictError is a server-side apply that met fields of other managers.

@@ -180,13 +180,18 @@ func (l *lease) renew(ctx context.Context, lost context.CancelCauseFunc) {
 		case err == nil:
 			renewed, pause = began, l.opts.Duration/3
 			continue
-		case errors.Is(err, ErrLockLost), time.Since(renewed) >= l.opts.Duration*2/3:
+		case errors.Is(err, ErrLockLost), time.Since(renewed) >= max(l.opts.Duration*2/3, lockPatience):
 			lost(fmt.Errorf("%w: %w", ErrLockLost, err))
 			return
 		}
 		pause = l.opts.Duration / 15
 	}
 }
+
+// lockPatience is how long a lock outlives the API server's absence: without it nobody else can take the lock either, and the first answer
+// tells whose it is. Somebody who was only cut off from a server that others reach may write until then; what is written is tied to the
+// versions that were read, and is what both want.
+const lockPatience = time.Minute
 
 func (l *lease) renewOnce(ctx context.Context) error {
 	next := l.mine.DeepCopy()

@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 )
@@ -88,8 +86,10 @@ func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetad
 	if err != nil {
 		return nil, err
 	}
-	got, err := r.patch(ctx, at, o, "", false)
-	if Classify(err) == ClassConflict {
+	var got *metav1.PartialObjectMetadata
+	if s, ok := r.planned(o.ref); ok {
+		got, err = r.patchPlanned(ctx, at, o, s)
+	} else if got, err = r.patch(ctx, at, o, "", false); Classify(err) == ClassConflict {
 		got, err = r.takeOver(ctx, at, o)
 	}
 	if r.opts.DryRun && apierrors.IsNotFound(err) && r.arrives(o.ref) {
@@ -113,23 +113,23 @@ func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetad
 
 // patch is one server-side apply. version, when given, must still be the object's.
 func (r *run) patch(ctx context.Context, at metadata.ResourceInterface, o order, version string, force bool) (*metav1.PartialObjectMetadata, error) {
-	body := o.body
-	if version != "" {
-		body = body.DeepCopy()
-		body.SetResourceVersion(version)
-	}
-	raw, err := runtime.Encode(unstructured.UnstructuredJSONScheme, body)
+	raw, err := o.encode(version)
 	if err != nil {
 		return nil, err
 	}
-	options := metav1.PatchOptions{FieldManager: r.opts.FieldManager, FieldValidation: metav1.FieldValidationStrict}
-	if force {
-		options.Force = &force
-	}
+	options := r.patchOptions(force)
 	if r.opts.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	return at.Patch(context.WithValue(ctx, refKey{}, o.ref), o.ref.Name, types.ApplyPatchType, raw, options)
+}
+
+func (r *run) patchOptions(force bool) metav1.PatchOptions {
+	options := metav1.PatchOptions{FieldManager: r.opts.FieldManager, FieldValidation: metav1.FieldValidationStrict}
+	if force {
+		options.Force = &force
+	}
+	return options
 }
 
 // takeOver decides about a conflict. Fields are taken by force only when every manager in the way may be taken from, and only from
@@ -144,16 +144,21 @@ func (r *run) takeOver(ctx context.Context, at metadata.ResourceInterface, o ord
 		return got, err
 	}
 	conflicts := conflictsOf(err)
+	if !r.mayTake(conflicts) {
+		return nil, &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
+	}
+	return r.patch(ctx, at, o, now.ResourceVersion, true)
+}
+
+// mayTake says that every manager in the way may be taken from. When the server named nobody, nobody allowed it.
+func (r *run) mayTake(conflicts []Conflict) bool {
 	for _, c := range conflicts {
 		manager, _, _ := strings.Cut(c.Manager, " (")
 		if !slices.Contains(r.opts.Conflicts.TakeFrom, manager) {
-			return nil, &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
+			return false
 		}
 	}
-	if len(conflicts) == 0 { // the server named nobody, so nobody allowed it
-		return nil, &ConflictError{Ref: o.ref, Err: err}
-	}
-	return r.patch(ctx, at, o, now.ResourceVersion, true)
+	return len(conflicts) > 0
 }
 
 var conflictWith = regexp.MustCompile(`^conflict with "(.*?)"(?: with subresource "(.*?)")?`)

@@ -1,0 +1,321 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"jr2.dev/jr2/apply"
+)
+
+func mustPlan(t *testing.T, s *apply.Set, opts apply.Options) *apply.Plan {
+	t.Helper()
+	p, err := apply.MakePlan(t.Context(), config(t), s, opts)
+	if err != nil {
+		t.Fatalf("plan: %v", err)
+	}
+	return p
+}
+
+// wantText compares a plan's text; NS stands for the namespace.
+func wantText(t *testing.T, p *apply.Plan, ns, want string) {
+	t.Helper()
+	want = strings.ReplaceAll(strings.TrimPrefix(want, "\n"), "NS", ns)
+	if got := p.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A plan of a set with its own namespace and kind, on a cluster with neither, writes nothing, and can be applied. Field case F22.
+func TestPlanOnAnEmptyCluster(t *testing.T) {
+	ns := "t-plan-empty"
+	group := ns + ".example.com"
+	s := set(t, ns, small(1)+"\n---\n"+custom(group, "Cherry")+"\n---\n"+crd(group, "Cherry"))
+	p := mustPlan(t, s, apply.Options{Prune: true})
+	wantText(t, p, ns, `
+arrives     ConfigMap NS/conf: its kind or its namespace arrives with this set
+arrives     ConfigMap NS/only-1: its kind or its namespace arrives with this set
+create      Namespace NS
+arrives     Secret NS/words: its kind or its namespace arrives with this set
+arrives     Service NS/web: its kind or its namespace arrives with this set
+create      CustomResourceDefinition.apiextensions.k8s.io cherrys.NS.example.com
+arrives     Deployment.apps NS/web: its kind or its namespace arrives with this set
+arrives     Cherry.NS.example.com NS/x: its kind or its namespace arrives with this set
+2 to create, 6 to create on what arrives with the set
+`)
+	if _, err := typed(t).CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); apply.Classify(err) != apply.ClassNotFound {
+		t.Errorf("the namespace: %v", err)
+	}
+	out, err := p.Apply(t.Context(), config(t))
+	if err != nil || out.Count(apply.Created) != len(s.Objects) {
+		t.Fatalf("%+v, %v", out.Objects, err)
+	}
+	wantText(t, mustPlan(t, s, apply.Options{Prune: true}), ns, "8 unchanged\n")
+	// Its namespace and its kind are there now, so the plan does not hold.
+	_, err = p.Apply(t.Context(), config(t))
+	var moved *apply.MovedError
+	if !errors.As(err, &moved) || moved.Plan.Changes() != 0 || len(moved.Moved) != 8 {
+		t.Errorf("got %v", err)
+	}
+}
+
+const wordOfOld, wordOfNew = "hush", "whisper-whisper"
+
+func TestPlanTellsTheFields(t *testing.T) {
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, stack+"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: NS}"), apply.Options{Prune: true})
+	changed := strings.NewReplacer(`{a: "1"}`, `{a: "2", "b.c": "x\ny"}`, "word: hush", "word: "+wordOfNew+", more: "+wordOfNew, "replicas: 1", "replicas: 2",
+		"containers: [{name: web, image: \"registry.example/web:1\"", "containers: [{name: log, image: \"registry.example/log:1\"}, {name: web, image: \"registry.example/web:2\"",
+		"{name: http, port: 80}", "{name: http, port: 81}").Replace(stack)
+	changed = strings.Replace(changed, "kind: PersistentVolumeClaim\nmetadata: {name: state,", "kind: PersistentVolumeClaim\nmetadata: {name: state2,", 1)
+	p := mustPlan(t, set(t, ns, changed), apply.Options{Prune: true})
+	wantText(t, p, ns, `
+configure   ConfigMap NS/conf
+            data.a: "1" -> "2"
+            data["b.c"]: (absent) -> "x\ny"
+create      PersistentVolumeClaim NS/state2
+configure   Secret NS/words
+            data.more: (absent) -> ****
+            data.word: **** -> ****
+configure   Service NS/web
+            spec.ports[name="http"].port: 80 -> 81
+            spec.ports[name="http"].targetPort: 80 -> 81
+configure   Deployment.apps NS/web
+            spec.replicas: 1 -> 2
+            spec.template.spec.containers[name="web"].image: "registry.example/web:1" -> "registry.example/web:2"
+            spec.template.spec.containers[name="log"]: (absent) -> {"image":"registry.example/log:1","imagePullPolicy":"IfNotPresent","name":"log","resources":{},"terminationMessagePath":… (177 characters)
+prune       ConfigMap NS/old
+keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed
+1 to create, 4 to configure, 1 to prune, 1 to keep, 3 unchanged
+`)
+	out, err := p.Apply(t.Context(), config(t))
+	if err != nil || out.Changed() != p.Changes() {
+		t.Fatalf("%+v, %v", out.Objects, err)
+	}
+	for _, step := range p.Steps {
+		want := map[apply.Intent]apply.Action{apply.WillCreate: apply.Created, apply.WillConfigure: apply.Configured, apply.WillLeave: apply.Unchanged, apply.WillPrune: apply.Pruned, apply.WillKeep: apply.Kept}[step.Intent]
+		if got := out.Did(step.Ref); got != want {
+			t.Errorf("%s: planned %s, did %s", step.Ref, step.Intent, got)
+		}
+	}
+	wantText(t, mustPlan(t, set(t, ns, changed), apply.Options{Prune: true}), ns, "keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed\n1 to keep, 8 unchanged\n")
+}
+
+// No form of a plan shows what a Secret holds: not the value, not its base64, not what kubectl noted of it.
+func TestPlanHidesSecrets(t *testing.T) {
+	ns := newNamespace(t, nil)
+	doc := func(word string) *apply.Set {
+		return set(t, ns, `apiVersion: v1
+kind: Secret
+metadata: {name: words, namespace: NS, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"word":"`+word+`"}}'}}
+stringData: {word: `+word+`}`)
+	}
+	mustApply(t, doc(wordOfOld), apply.Options{})
+	p := mustPlan(t, doc(wordOfNew), apply.Options{})
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join([]string{p.String(), string(raw), fmt.Sprintf("%v %+v %#v", p, p, p), fmt.Sprintf("%v %+v %#v", *p, *p, p.Steps), fmt.Sprintf("%#v", p.Steps[0].Fields[0].New)}, "\n")
+	for _, word := range []string{wordOfOld, wordOfNew, "aHVzaA", "d2hpc3Blc"} {
+		if strings.Contains(all, word) {
+			t.Errorf("%s is shown:\n%s", word, all)
+		}
+	}
+	if want := `{"path":"data.word","old":"****","new":"****"}`; !strings.Contains(string(raw), want) {
+		t.Errorf("%s is not in %s", want, raw)
+	}
+	// Another hand changes the value: the fields of the plan are the same, and yet it does not hold.
+	if _, err := typed(t).CoreV1().Secrets(ns).Patch(t.Context(), "words", types.MergePatchType, []byte(`{"data":{"word":"YQ=="}}`), metav1.PatchOptions{FieldManager: apply.DefaultFieldManager}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Apply(t.Context(), config(t))
+	var moved *apply.MovedError
+	if !errors.As(err, &moved) {
+		t.Errorf("got %v", err)
+	}
+	// What the server says about a value it refuses may quote it.
+	bad := set(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: NS}\ndata: {word: not-base64-"+wordOfNew+"}\ntype: kubernetes.io/tls")
+	p = mustPlan(t, bad, apply.Options{})
+	if step := p.Steps[0]; step.Intent != apply.WillFail || strings.Contains(fmt.Sprint(step, p, p.Err()), "not-base64") {
+		t.Errorf("got %+v, %v", step, p.Err())
+	}
+}
+
+// Field case F19: what the server holds for equal is no change, in a plan and in an apply, and starts no rollout.
+func TestPlanOfEqualQuantities(t *testing.T) {
+	ns := newNamespace(t, nil)
+	group := ns + ".example.com"
+	quota := strings.Replace(crd(group, "Quota"), "{n: {type: integer}}", "{nominal: {x-kubernetes-int-or-string: true}, list: {type: array, items: {type: string}}}", 1)
+	text := `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: NS}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: db}}
+  serviceName: db
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - name: db
+        image: registry.example/db:1
+        resources: {requests: {cpu: CPU, memory: MEMORY}, limits: {cpu: LIMIT}}
+        readinessProbe: {tcpSocket: {port: 1}, initialDelaySeconds: 0}
+      - {name: side, image: "registry.example/side:1", resources: {}, env: []}
+---
+apiVersion: ` + group + `/v1
+kind: Quota
+metadata: {name: x, namespace: NS}
+spec: {nominal: "12000m", list: []}
+---
+` + quota
+	spelled := func(cpu, memory, limit string) *apply.Set {
+		return set(t, ns, strings.NewReplacer("CPU", cpu, "MEMORY", memory, "LIMIT", limit).Replace(text))
+	}
+	first := spelled("1000m", "1000M", "\"1.5\"")
+	mustApply(t, first, apply.Options{})
+	generation := func() int64 {
+		s, err := typed(t).AppsV1().StatefulSets(ns).Get(t.Context(), "db", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Generation
+	}
+	before := generation()
+	for name, s := range map[string]*apply.Set{"the same": first, "other words": spelled(`"1"`, "1G", "1500m"), "more other words": spelled("1", "1000000k", "1.50")} {
+		if p := mustPlan(t, s, apply.Options{}); p.Changes() != 0 {
+			t.Errorf("%s: %s", name, p)
+		}
+		if out := mustApply(t, s, apply.Options{}); out.Changed() != 0 {
+			t.Errorf("%s: %+v", name, out.Objects)
+		}
+	}
+	if after := generation(); after != before {
+		t.Errorf("generation %d, then %d", before, after)
+	}
+	if p := mustPlan(t, spelled("1001m", "1G", "1500m"), apply.Options{}); p.Changes() != 1 || !strings.Contains(p.String(), `resources.requests.cpu: "1" -> "1001m"`) {
+		t.Errorf("a real change: %s", p)
+	}
+}
+
+// A plan holds everything that stands in its way, at once, and Apply refuses it with all of that.
+func TestPlanTellsAllThatIsInTheWay(t *testing.T) {
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, stack), apply.Options{})
+	_, err := typed(t).AppsV1().Deployments(ns).Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{FieldManager: "hand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := mapsSet(t, ns, "theirs")
+	other.Name = "other"
+	mustApply(t, other, apply.Options{})
+	s := set(t, ns, strings.Replace(stack, "port: 80", "port: 800000", 1)+"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: NS}\n---\n"+custom("nowhere.example.com", "Ghost"))
+	p := mustPlan(t, s, apply.Options{})
+	for ref, want := range map[string]apply.Intent{"Service " + ns + "/web": apply.WillFail, "Deployment.apps " + ns + "/web": apply.WillConflict, "ConfigMap " + ns + "/theirs": apply.WillConflict, "Ghost.nowhere.example.com " + ns + "/x": apply.WillFail} {
+		found := false
+		for _, step := range p.Steps {
+			found = found || step.Ref.String() == ref && step.Intent == want && step.Why != ""
+		}
+		if !found {
+			t.Errorf("%s is not %s in\n%s", ref, want, p)
+		}
+	}
+	out, err := p.Apply(t.Context(), config(t))
+	var conflict *apply.ConflictError
+	var owned *apply.OwnedError
+	var object *apply.ObjectError
+	if !errors.As(err, &conflict) || !errors.As(err, &owned) || !errors.As(err, &object) || len(out.Objects) != 0 {
+		t.Errorf("got %v", err)
+	}
+	// With the right to take, it is a change like any other.
+	p = mustPlan(t, set(t, ns, stack), apply.Options{Conflicts: apply.Conflicts{TakeFrom: []string{"hand"}}})
+	wantText(t, p, ns, "configure   Deployment.apps NS/web\n            spec.replicas: 5 -> 1\n1 to configure, 7 unchanged\n")
+	if out, err := p.Apply(t.Context(), config(t)); err != nil || out.Changed() != 1 {
+		t.Errorf("%+v, %v", out.Objects, err)
+	}
+}
+
+// A plan is refused when something else would come out, before any write; what does not matter to it may move.
+func TestApplyOfAPlanThatDoesNotHold(t *testing.T) {
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, stack), apply.Options{})
+	changed := set(t, ns, strings.Replace(stack, `{a: "1"}`, `{a: "2"}`, 1))
+	patch := func(body, manager string) {
+		t.Helper()
+		if _, err := typed(t).CoreV1().ConfigMaps(ns).Patch(t.Context(), "conf", types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: manager}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := mustPlan(t, changed, apply.Options{})
+	patch(`{"data":{"a":"3"}}`, "hand")
+	out, err := p.Apply(t.Context(), config(t))
+	var moved *apply.MovedError
+	if !errors.As(err, &moved) || len(moved.Moved) != 1 || moved.Moved[0].String() != "ConfigMap "+ns+"/conf" || len(out.Objects) != 0 {
+		t.Fatalf("got %v, %+v", err, out.Objects)
+	}
+	if step, _ := moved.Plan.Step(configMap(ns, "conf")); step.Intent != apply.WillConflict || step.Conflicts[0].Manager != "hand" {
+		t.Errorf("the new plan: %s", moved.Plan)
+	}
+
+	p = mustPlan(t, changed, apply.Options{Conflicts: apply.Conflicts{TakeFrom: []string{"hand"}}})
+	patch(`{"data":{"other":"x"}}`, "somebody")
+	if out, err := p.Apply(t.Context(), config(t)); err != nil || out.Changed() != 1 {
+		t.Errorf("a field of somebody else: %+v, %v", out.Objects, err)
+	}
+}
+
+// The object moves between the look and the write: it is not written when that matters, and is when it does not.
+func TestApplyOfAPlanWhileTheClusterMoves(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		moved      bool
+	}{{"our field", `{"data":{"a":"3"}}`, true}, {"a field of somebody else", `{"data":{"other":"x"}}`, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			ns := newNamespace(t, nil)
+			mustApply(t, set(t, ns, stack), apply.Options{})
+			p := mustPlan(t, set(t, ns, strings.Replace(stack, `{a: "1"}`, `{a: "2"}`, 1)), apply.Options{})
+			var once atomic.Bool
+			cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/conf") && r.URL.Query().Get("dryRun") == "" && once.CompareAndSwap(false, true) {
+					if _, err := typed(t).CoreV1().ConfigMaps(ns).Patch(t.Context(), "conf", types.MergePatchType, []byte(tt.body), metav1.PatchOptions{FieldManager: "hand"}); err != nil {
+						t.Error(err)
+					}
+				}
+				return next.RoundTrip(r)
+			})
+			_, err := p.Apply(t.Context(), cfg)
+			var moved *apply.MovedError
+			if errors.As(err, &moved) != tt.moved || !tt.moved && err != nil || !once.Load() {
+				t.Errorf("got %v", err)
+			}
+			if tt.moved && (moved == nil || moved.Plan.Err() == nil) {
+				t.Errorf("no new plan: %+v", moved)
+			}
+		})
+	}
+}
+
+// A plan of an equal set costs reads of metadata only.
+func TestPlanOfAnEqualSetReadsMetadataOnly(t *testing.T) {
+	ns := newNamespace(t, nil)
+	s := set(t, ns, stack)
+	mustApply(t, s, apply.Options{Prune: true})
+	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/secrets") && !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		return next.RoundTrip(r)
+	})
+	p, err := apply.MakePlan(t.Context(), cfg, s, apply.Options{Prune: true})
+	if err != nil || p.Changes() != 0 || p.Count(apply.WillLeave) != len(s.Objects) {
+		t.Errorf("%s, %v", p, err)
+	}
+}

@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// longestValue bounds a value in the text of a plan, in characters; the JSON form holds it whole.
+const longestValue = 120
+
+// WriteText writes the plan for a person: a line for each object that is not unchanged, the fields of it below, and the counts.
+func (p *Plan) WriteText(w io.Writer) error {
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// WriteJSON writes the plan as one line of JSON: {"version":1,"set":…,"steps":[{"ref":…,"intent":"configure","fields":[{"path":…,"old":…,"new":…}]}]}.
+func (p *Plan) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(p) }
+
+// String is the text of WriteText.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		if s.Intent == WillLeave {
+			continue
+		}
+		fmt.Fprintf(&b, "%-11s %s", s.Intent, s.Ref)
+		if s.Why != "" {
+			fmt.Fprintf(&b, ": %s", strings.ReplaceAll(s.Why, "\n", "; "))
+		}
+		b.WriteByte('\n')
+		for _, f := range s.Fields {
+			fmt.Fprintf(&b, "%12s%s: %s -> %s\n", "", f.Path, shorten(f.Old), shorten(f.New))
+		}
+	}
+	var counts []string
+	for _, i := range []struct {
+		intent Intent
+		text   string
+	}{
+		{WillCreate, "to create"}, {WillArrive, "to create on what arrives with the set"}, {WillConfigure, "to configure"}, {WillPrune, "to prune"},
+		{WillKeep, "to keep"}, {StillGoing, "still going"}, {WillConflict, "in conflict"}, {WillFail, "refused"}, {WillLeave, "unchanged"},
+	} {
+		if n := p.Count(i.intent); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, i.text))
+		}
+	}
+	if len(counts) == 0 {
+		counts = []string{"nothing to do"}
+	}
+	b.WriteString(strings.Join(counts, ", ") + "\n")
+	return b.String()
+}
+
+func shorten(v Value) string {
+	text := []rune(v.String())
+	if len(text) <= longestValue {
+		return string(text)
+	}
+	return fmt.Sprintf("%s… (%d characters)", string(text[:longestValue]), len(text))
+}
