@@ -2,10 +2,10 @@ package jr2
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,6 +13,7 @@ import (
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/preflight"
 )
 
 // Names of the sets that a converge applies, each the identity of what lives and dies together.
@@ -42,7 +43,7 @@ func (c *converge) apply(ctx context.Context, layer string, set *apply.Set, opts
 }
 
 func (c *converge) applyQuietly(ctx context.Context, set *apply.Set, opts apply.Options) (*apply.Outcome, error) {
-	opts.Events = c.tellApply
+	opts.Events, opts.Conflicts = c.tellApply, apply.Conflicts{TakeFrom: c.opts.TakeFrom}
 	outcome, err := apply.Apply(ctx, c.cluster.config, set, opts)
 	c.result.Objects = append(c.result.Objects, outcome.Objects...)
 	c.result.Changed += outcome.Changed()
@@ -57,7 +58,7 @@ func (c *converge) tellApply(e apply.Event) {
 	case apply.Retrying:
 		c.tell(ApplyWaiting{Object: e.Ref.String(), Reason: string(e.Class) + ": " + e.Err.Error()})
 	case apply.Warned:
-		c.tell(Noted{Message: e.Text})
+		c.tell(Noted{Message: e.Ref.String() + ": " + e.Text})
 	}
 }
 
@@ -101,64 +102,6 @@ func (c *converge) priorityClasses(ctx context.Context) error {
 	return c.apply(ctx, "priority classes", set, apply.Options{Shared: true})
 }
 
-// operator applies the operator that all Instances of the cluster share, unless a newer one runs.
-func (c *converge) operator(ctx context.Context) error {
-	if !render.ManagesOperator(c.input) {
-		c.tell(OperatorNotManaged{})
-		return nil
-	}
-	deployed, err := c.deployedOperator(ctx)
-	if err != nil {
-		return err
-	}
-	if deployed != "" {
-		order, err := render.CompareVersions(deployed, c.inst.KitVersion)
-		if err != nil {
-			return fmt.Errorf("the operator in %s: %w", names.OperatorNamespace, err)
-		}
-		if order > 0 {
-			c.tell(OperatorLeftAlone{Deployed: deployed, Kit: c.inst.KitVersion})
-			return nil
-		}
-	}
-	objects, err := render.Operator(c.input)
-	if err != nil {
-		return err
-	}
-	set, err := apply.NewSet(setOperator, names.OperatorNamespace, objects...)
-	if err != nil {
-		return err
-	}
-	if err := c.applyOperator(ctx, set); err != nil {
-		return err
-	}
-	return c.rollout(ctx, render.OperatorLayer(c.input))
-}
-
-// applyOperator applies again when another Instance changed the operator's inventory meanwhile: the lock is the Instance's, and the operator
-// belongs to all. Each converge of the cluster can be in the way once and then finds nothing to change.
-func (c *converge) applyOperator(ctx context.Context, set *apply.Set) error {
-	for tries := 0; ; tries++ {
-		err := c.apply(ctx, "operator", set, apply.Options{Prune: true})
-		if tries == 10 || !errors.Is(err, apply.ErrInventoryMoved) {
-			return err
-		}
-	}
-}
-
-// deployedOperator returns the version of the operator in the cluster, or "" when none is there or it has no version.
-func (c *converge) deployedOperator(ctx context.Context) (string, error) {
-	deployments := c.cluster.client.AppsV1().Deployments(names.OperatorNamespace)
-	deployment, err := deployments.Get(ctx, names.OperatorDeployment, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the operator's Deployment: %w", err)
-	}
-	return deployment.Labels[names.LabelVersion], nil
-}
-
 // tokens makes the Instance's tokens once and keeps them: live Sandboxes hold tokens signed with the kept key.
 func (c *converge) tokens(ctx context.Context) error {
 	minted, err := apply.EnsureSecret(ctx, c.cluster.client, c.cluster.namespace, names.InstanceSecret, c.labels(), render.InstanceSecretKeys())
@@ -166,12 +109,49 @@ func (c *converge) tokens(ctx context.Context) error {
 		return err
 	}
 	c.result.Changed += min(1, len(minted))
+	if c.ran && slices.Contains(minted, names.KeySigningKey) {
+		c.note(preflight.Finding{
+			Severity: preflight.Warn, Code: preflight.CodeSigningKey, Object: "Secret " + c.cluster.namespace + "/" + names.InstanceSecret,
+			Message: fmt.Sprintf("the signing key of this Instance was gone from Secret %s and a new one was made: live Sandboxes hold tokens of the old one and are refused from now on",
+				names.InstanceSecret),
+		})
+	}
 	secret, err := c.cluster.client.CoreV1().Secrets(c.cluster.namespace).Get(ctx, names.InstanceSecret, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read Secret %s/%s: %w", c.cluster.namespace, names.InstanceSecret, err)
 	}
 	c.input.SigningKey = config.NewSecret(string(secret.Data[names.KeySigningKey]))
+	c.keepGitTokens(secret)
 	return nil
+}
+
+// keepGitTokens lets the cluster's copy of a git token stand where the environment of this converge has none: a converge from another shell
+// must not take the token away from the Instance. It is told, and so is a token that nobody has.
+func (c *converge) keepGitTokens(secret *corev1.Secret) {
+	kept := map[string]string{}
+	for _, credential := range c.inst.Git.Credentials {
+		name := credential.Token
+		if name == "" || c.env[name] != "" || kept[name] != "" {
+			continue
+		}
+		finding := preflight.Finding{Severity: preflight.Note, Code: preflight.CodeGitToken, Object: "Instance " + c.inst.Name}
+		if value := secret.Data[name]; len(value) > 0 {
+			kept[name] = string(value)
+			finding.Message = fmt.Sprintf("git token %s is not set here — the one in Secret %s stays", name, names.InstanceSecret)
+		} else {
+			finding.Severity = preflight.Warn
+			finding.Message = fmt.Sprintf("git token %s is not set, so repositories that match %q are cloned without one — set it in the shell or in .env", name, credential.Match)
+			finding.Fix = "export " + name + "=..."
+		}
+		c.note(finding)
+	}
+	environ := c.input.Env
+	c.input.Env = func(name string) (string, bool) {
+		if value, ok := kept[name]; ok {
+			return value, true
+		}
+		return environ(name)
+	}
 }
 
 // objects applies everything that the Instance needs in its namespace, and removes what it no longer needs.

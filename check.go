@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"jr2.dev/jr2/apply"
@@ -23,7 +24,10 @@ func (c *converge) floor(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	server, err := c.cluster.version(reach)
-	if err != nil {
+	switch {
+	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
+		return fmt.Errorf("%s does not let this user in — check the credentials of the context: %w", c.cluster.context, err)
+	case err != nil:
 		return &UnreachableError{Context: c.cluster.context, Err: err}
 	}
 	c.server, c.result.Kubernetes = server.GitVersion, server.GitVersion
@@ -51,6 +55,7 @@ func (c *converge) contact(ctx context.Context) error {
 	if !home.FirstContact || c.opts.Yes {
 		return nil
 	}
+	c.asked = true
 	first := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: home.What}
 	if c.opts.Confirm == nil {
 		return &UnansweredError{FirstContact: first}
@@ -85,7 +90,7 @@ func (c *converge) namespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("namespace: %w", err)
 	}
-	c.tell(NamespaceApplied{Name: c.cluster.namespace, Action: string(outcome.Objects[0].Action)})
+	c.tell(NamespaceApplied{Name: c.cluster.namespace, Action: string(outcome.Objects[0].Action), Asked: c.asked})
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"jr2.dev/jr2/internal/patient"
 )
 
 // cluster is the cluster of a converge: its name for people and the ways to it.
@@ -62,6 +64,7 @@ func resolve(opts Options) (cluster, error) {
 func (c *cluster) dial() error {
 	c.config.QPS = -1
 	c.config.UserAgent = "jr2"
+	c.config.Wrap(patient.Wrap)
 	c.config.WarningHandler = rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {

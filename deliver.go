@@ -41,9 +41,6 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 		c.tell(ImagesNotNeeded{Reason: "the Instance carries no image context; Sandboxes run the stock Harness image"})
 		return nil, nil
 	}
-	if err := c.readRecord(ctx); err != nil {
-		return nil, err
-	}
 	decision, err := images.Plan(ctx, images.Request{
 		Instance: c.inst.Name, Registry: c.registry(), Context: c.cluster.context, Kind: c.cluster.kind(),
 		Platforms: c.set.Platforms, Contexts: contexts, Previous: c.previous, Force: c.opts.Force,
@@ -74,26 +71,24 @@ func (c *converge) contexts() []images.Context {
 	return contexts
 }
 
-// readRecord reads which images the cluster runs, from the annotation of the Orchestrator. No Orchestrator and no record are one thing:
-// nothing is delivered. A record that cannot be read is that too, and is told.
-func (c *converge) readRecord(ctx context.Context) error {
+// recall reads the Orchestrator as the last converge left it: whether this Instance ran here before, and which images its record names. No
+// Orchestrator and no record are one thing: nothing is delivered. A record that cannot be read is that too, and is told.
+func (c *converge) recall(ctx context.Context) error {
 	deployment, err := c.cluster.client.AppsV1().Deployments(c.cluster.namespace).Get(ctx, names.Orchestrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the record of images: %w", err)
+		return fmt.Errorf("read the Deployment of the Orchestrator: %w", err)
 	}
+	c.ran = true
 	annotation := deployment.Annotations[names.AnnotationImages]
 	if annotation == "" {
 		return nil
 	}
-	record, err := images.ParseRecord([]byte(annotation))
-	if err != nil {
+	if c.previous, err = images.ParseRecord([]byte(annotation)); err != nil {
 		c.tell(Noted{Message: err.Error() + " — every image is delivered again"})
-		return nil
 	}
-	c.previous = record
 	return nil
 }
 

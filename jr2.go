@@ -25,7 +25,7 @@ import (
 func Converge(ctx context.Context, opts Options) (*Result, error) {
 	run := &converge{opts: opts, result: &Result{}}
 	looks := []step{
-		run.load, run.typecheck, run.walk,
+		run.load, run.typecheck, run.walk, run.decide,
 		run.connect, run.floor, run.contact, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.secrets,
 	}
@@ -38,7 +38,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	}
 	defer release()
 	does := []step{
-		run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.orchestrator,
+		run.recall, run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.orchestrator,
 		run.assembly, run.repoCache, run.instanceHarness, run.finish,
 	}
 	return run.result, in(held, does)
@@ -72,12 +72,14 @@ type converge struct {
 	inst     *config.Instance  // load
 	unread   error             // load: why the Instance was read in part only
 	sizes    []config.WorkspaceSize
+	asked    bool           // contact: somebody agreed to the namespace
 	cluster  cluster        // connect
 	server   string         // floor: gitVersion
 	set      platforms.Set  // platforms
 	nodes    []corev1.Node  // platforms: nil when the configuration names the set
 	input    render.Input   // kit: grows with the image map and the signing key
-	previous *images.Record // images: what the cluster runs
+	ran      bool           // recall: the Instance has an Orchestrator from an earlier converge
+	previous *images.Record // recall: which images it runs; nil when nothing says so
 	record   images.Record  // images: what it will run
 }
 

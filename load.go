@@ -15,7 +15,7 @@ import (
 // error explains more than what it leads to.
 func (c *converge) load(ctx context.Context) error {
 	if c.opts.Instance != nil {
-		c.env, c.inst = c.opts.Env, c.opts.Instance
+		c.env, c.inst = c.opts.Env, withDefaults(c.opts.Instance)
 		if err := config.Validate(c.inst); err != nil {
 			return err
 		}
@@ -33,6 +33,15 @@ func (c *converge) load(ctx context.Context) error {
 		return c.unread
 	}
 	return c.start()
+}
+
+// withDefaults fills in what Load would: the caller's value stays as it is.
+func withDefaults(given *config.Instance) *config.Instance {
+	instance := *given
+	if instance.KitVersion == "" {
+		instance.KitVersion = config.DefaultKitVersion
+	}
+	return &instance
 }
 
 // readEnv fills in what the caller's environment lacks from .env, which is read before anything evaluates the configuration.

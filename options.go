@@ -44,7 +44,10 @@ type Options struct {
 	Yes bool
 	// Confirm asks whether a first contact may go on. Nil means that nobody can be asked: *UnansweredError.
 	Confirm func(context.Context, FirstContact) (bool, error)
-	// Force rebuilds and redelivers every image.
+	// TakeFrom lists field managers whose fields this converge takes over, such as "kubectl". A field that any other manager set to
+	// another value is an error that names both.
+	TakeFrom []string
+	// Force rebuilds and redelivers every image, and publishes the Assembly again.
 	Force bool
 	// BuildArgs are passed to every build.
 	BuildArgs map[string]string

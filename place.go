@@ -2,11 +2,14 @@ package jr2
 
 import (
 	"context"
+	"strings"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/narrate"
 	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/platforms"
+	"jr2.dev/jr2/preflight"
 )
 
 // platforms resolves the set to build for. Nodes are read only when the configuration does not name the set.
@@ -17,10 +20,7 @@ func (c *converge) platforms(ctx context.Context) error {
 	}
 	c.set, c.result.Platforms = set, set.Platforms
 	c.tell(PlatformsResolved{Platforms: set.Platforms, Nodes: set.Nodes, Skipped: set.Skipped, FromConfig: set.FromConfig})
-	if c.inst.ComposesSandbox() && len(c.inst.ImageContexts()) > 0 {
-		return platforms.CheckRegistry(set, c.inst.Registry)
-	}
-	return nil
+	return c.checkRegistry(set)
 }
 
 func (c *converge) platformSet(ctx context.Context) (platforms.Set, error) {
@@ -62,14 +62,27 @@ func (c *converge) sandboxNodes(context.Context) error {
 	}
 	c.result.SandboxNodes = told.Names
 	c.tell(told)
+	if len(told.Names) == 0 {
+		c.find(preflight.CodeNoSandboxNode, told)
+	}
 	for _, large := range placement.TooLarge(survey.Nodes, c.demands()) {
-		c.tell(SizeTooLarge{
+		warning := SizeTooLarge{
 			Memory:    config.FormatMemory(large.Size.Memory),
 			CPU:       config.FormatCPU(large.Size.CPU),
 			Workflows: large.Workflows,
-		})
+		}
+		c.tell(warning)
+		c.find(preflight.CodeSizeTooLarge, warning)
 	}
 	return nil
+}
+
+// find keeps a warning that an event of its own has told, in the words of its lines.
+func (c *converge) find(code string, warning Event) {
+	c.result.Findings = append(c.result.Findings, preflight.Finding{
+		Severity: preflight.Warn, Code: code, Object: "cluster " + c.cluster.context,
+		Message: strings.TrimPrefix(strings.Join(narrate.Lines(warning), "\n"), "warning: "),
+	})
 }
 
 func (c *converge) demands() []placement.Demand {
@@ -80,13 +93,34 @@ func (c *converge) demands() []placement.Demand {
 	return demands
 }
 
-// kit resolves the images that the Kit brings.
-func (c *converge) kit(context.Context) error {
+// decide checks what the configuration alone decides, before any cluster is asked: the Kit's images and the platforms that it names.
+func (c *converge) decide(context.Context) error {
 	kit, err := render.KitOf(c.inst.KitVersion, c.inst.KitRegistry)
 	if err != nil {
 		return err
 	}
 	c.input.Kit = kit
+	if c.inst.Platforms == nil {
+		return nil
+	}
+	set, err := platforms.Named(c.inst.Platforms)
+	if err != nil {
+		return err
+	}
+	return c.checkRegistry(set)
+}
+
+// checkRegistry wants a registry where an image is built for several platforms.
+func (c *converge) checkRegistry(set platforms.Set) error {
+	if len(c.inst.ImageContexts()) == 0 {
+		return nil
+	}
+	return platforms.CheckRegistry(set, c.inst.Registry)
+}
+
+// kit tells the images that the Kit brings.
+func (c *converge) kit(context.Context) error {
+	kit := c.input.Kit
 	c.tell(KitResolved{Version: kit.Version, Home: kit.Home, Custodian: kit.Custodian, Mirrored: kit.Home != render.KitHome})
 	return nil
 }

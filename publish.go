@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,17 +28,29 @@ func (c *converge) assembly(ctx context.Context) error {
 		publisher = ClusterPublisher(c.cluster.client, c.cluster.namespace, c.labels())
 	}
 	previous, found, err := publisher.Current(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, assembly.ErrInvalid) {
 		return fmt.Errorf("assembly: %w", err)
 	}
-	if !found || previous != built.Hash || c.opts.Force {
+	publish := func(why error) error {
+		if why != nil {
+			c.tell(Noted{Message: "the stored Assembly is damaged and is published again: " + why.Error()})
+		}
 		c.tell(AssemblyPublishing{Hash: built.Hash, Previous: previous})
-		if err := publisher.Publish(ctx, built); err != nil {
+		c.result.Changed++
+		return publisher.Publish(ctx, built)
+	}
+	if !found || previous != built.Hash || c.opts.Force {
+		if err := publish(err); err != nil {
 			return fmt.Errorf("assembly %s: %w", built.Hash, err)
 		}
-		c.result.Changed++
 	}
 	workflows, err := publisher.WaitCurrent(ctx, built.Hash)
+	if errors.Is(err, assembly.ErrInvalid) {
+		if err := publish(err); err != nil {
+			return fmt.Errorf("assembly %s: %w", built.Hash, err)
+		}
+		workflows, err = publisher.WaitCurrent(ctx, built.Hash)
+	}
 	if err != nil {
 		return fmt.Errorf("assembly %s: %w", built.Hash, err)
 	}

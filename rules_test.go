@@ -165,7 +165,7 @@ func gateOff(t *testing.T) *world {
 // TestFirstContactIsAsked walks the three answers to the question of the sample output.
 func TestFirstContactIsAsked(t *testing.T) {
 	w := theWorld(t, node("a"))
-	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
+	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`name: "first-contact"`), "workflows/ping.ts": ping})
 	question := ""
 	answer := func(answer string) func(*jr2.Options) {
 		return func(o *jr2.Options) {
@@ -176,17 +176,17 @@ func TestFirstContactIsAsked(t *testing.T) {
 			}
 		}
 	}
-	if told := w.up(t, dir, into("my-instance"), answer("\n")); !errors.Is(told.err, jr2.ErrDeclined) {
+	if told := w.up(t, dir, answer("\n")); !errors.Is(told.err, jr2.ErrDeclined) {
 		t.Fatalf("an empty answer gave %v", told.err)
 	}
-	w.isAbsent(t, "my-instance")
-	must(t, w.up(t, dir, into("my-instance"), answer("y\n")).err)
+	w.isAbsent(t, "first-contact")
+	must(t, w.up(t, dir, answer("y\n")).err)
 	want := sample(t, "first contact: deploy", "first contact")[0]
-	if got := question + "y"; got != strings.ReplaceAll(want, "<context>", contextName) {
+	if got := question + "y"; got != strings.NewReplacer("<context>", contextName, "my-instance", "first-contact").Replace(want) {
 		t.Errorf("the question is %q", got)
 	}
 	question = ""
-	must(t, w.up(t, dir, into("my-instance"), answer("n")).err)
+	must(t, w.up(t, dir, answer("n")).err)
 	if question != "" {
 		t.Errorf("asked again at home: %q", question)
 	}

@@ -10,7 +10,7 @@ const (
 	Refuse Severity = "refuse"
 	// Warn is something that will hurt, now or later, and does not stop a converge.
 	Warn Severity = "warn"
-	// Note says that a check could not look.
+	// Note is worth knowing, such as that a check could not look.
 	Note Severity = "note"
 )
 
@@ -29,6 +29,11 @@ const (
 	CodeModelsUnprobed       = "models-unprobed"
 	CodeRegistryHost         = "registry-host"
 	CodeInstanceNote         = "instance-note"
+	CodeSigningKey           = "signing-key-minted-anew"
+	CodeGitToken             = "git-token-unset"
+	CodeOperatorDown         = "operator-unavailable"
+	CodeNoSandboxNode        = "no-sandbox-node"
+	CodeSizeTooLarge         = "size-too-large"
 )
 
 // A Finding is one thing that is wrong.

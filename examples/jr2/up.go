@@ -43,12 +43,13 @@ func upCommand(streams Streams) *cobra.Command {
 	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
 	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
 	flags.BoolVar(&u.embedded, "embedded", false, "use a cluster that this command starts itself and keeps for the next time")
+	flags.StringSliceVar(&u.options.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
 	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
 	return command
 }
 
 func (u *up) run(ctx context.Context) error {
-	out, err := u.printer()
+	out, err := newPrinter(u.output, u.streams)
 	if err != nil {
 		return err
 	}
@@ -87,15 +88,20 @@ func (i interrupted) Unwrap() error { return i.err }
 
 // confirm asks on the terminal; without one there is nobody to ask.
 func (u *up) confirm() func(context.Context, jr2.FirstContact) (bool, error) {
-	file, ok := u.streams.In.(*os.File)
+	return asker[jr2.FirstContact](u.streams)
+}
+
+// asker asks a question on the terminal; without one there is nobody to ask, and it is nil.
+func asker[Q interface{ Question() string }](streams Streams) func(context.Context, Q) (bool, error) {
+	file, ok := streams.In.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	return func(ctx context.Context, first jr2.FirstContact) (bool, error) {
-		fmt.Fprint(u.streams.Err, first.Question())
+	return func(ctx context.Context, about Q) (bool, error) {
+		fmt.Fprint(streams.Err, about.Question())
 		answer, err := readLine(ctx, file)
 		if !strings.HasSuffix(answer, "\n") {
-			fmt.Fprintln(u.streams.Err) // nobody ended the line of the question
+			fmt.Fprintln(streams.Err) // nobody ended the line of the question
 		}
 		return jr2.Accepts(answer), err
 	}

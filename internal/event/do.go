@@ -2,11 +2,13 @@ package event
 
 import "time"
 
-// NamespaceApplied says that the Instance has its namespace. It has no line: the first contact told it.
+// NamespaceApplied says that the Instance has its namespace.
 type NamespaceApplied struct {
 	Name string `json:"name"`
 	// Action is "created", "configured" or "unchanged".
 	Action string `json:"action"`
+	// Asked says that somebody agreed to it in a first contact, whose question told it already.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // LockWaiting says that another converge of the Instance runs, and who holds it.

@@ -27,6 +27,8 @@ func every() []event.Event {
 		event.BuildProgress{}, event.ImageUser{}, event.ImagePushed{}, event.Applied{}, event.ApplyWaiting{}, event.OperatorLeftAlone{},
 		event.OperatorNotManaged{}, event.RolloutWaiting{}, event.Verified{}, event.AssemblyPublishing{}, event.AssemblyCurrent{},
 		event.WorkspacesOnOlderImages{}, event.ReposBound{}, event.Converged{},
+		event.DownStarted{}, event.NamespaceDeleting{}, event.NamespaceHeld{}, event.NamespaceGone{}, event.OperatorRemoved{},
+		event.LeftInPlace{}, event.Removed{},
 	}
 }
 

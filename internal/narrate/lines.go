@@ -51,6 +51,14 @@ func priority(e event.PriorityClassesNamed) []string {
 	return []string{fmt.Sprintf(seed.PriorityOwn, strings.Join(classes, ", "))}
 }
 
+// namespaceApplied has a line only for a change that no question told.
+func namespaceApplied(e event.NamespaceApplied) []string {
+	if e.Asked || e.Action == "unchanged" {
+		return nil
+	}
+	return []string{fmt.Sprintf("namespace: %q %s", e.Name, e.Action)}
+}
+
 func user(e event.ImageUser) []string {
 	if e.User == "" {
 		return []string{seed.NoUserDeclared}

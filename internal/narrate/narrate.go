@@ -32,6 +32,9 @@ func Lines(e event.Event) []string {
 	if lines, ok := did(e); ok {
 		return lines
 	}
+	if lines, ok := down(e); ok {
+		return lines
+	}
 	return nil
 }
 
@@ -90,6 +93,8 @@ func looked(e event.Event) ([]string, bool) {
 
 func did(e event.Event) ([]string, bool) {
 	switch e := e.(type) {
+	case event.NamespaceApplied:
+		return namespaceApplied(e), true
 	case event.LockWaiting:
 		return one("waiting: %s converges this Instance since %s", e.Holder, e.Since.UTC().Format(time.RFC3339))
 	case event.ImagesNotNeeded:

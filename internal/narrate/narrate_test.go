@@ -51,6 +51,7 @@ func golden() []struct {
   custodian: mirror/kit/custodian:0.9.2`},
 		{event.PriorityClassesNamed{Control: "critical", Sandbox: "batch"}, `priority: the Instance's own — control "critical", sandbox "batch"`},
 		{event.PriorityClassesNamed{Sandbox: "batch"}, `priority: the Instance's own — sandbox "batch"`},
+		{event.NamespaceApplied{Name: "team-a", Action: "created"}, `namespace: "team-a" created`},
 		{event.LockWaiting{Holder: "ana@laptop, process 7", Since: time.Date(2026, 2, 3, 5, 5, 6, 0, time.FixedZone("", 3600))},
 			`waiting: ana@laptop, process 7 converges this Instance since 2026-02-03T04:05:06Z`},
 		{event.ImagesNotNeeded{Reason: "no registered Machine makes a Sandbox"}, `sandbox images: none — no registered Machine makes a Sandbox`},
@@ -77,14 +78,23 @@ func golden() []struct {
 		{event.ReposBound{Count: 2}, `repos: 2 bound — the Repo cache clones them`},
 		{event.Converged{Changed: 3}, "converged — `jr2 run <workflow>` when ready"},
 		{event.Converged{}, "nothing changed: no image built, no object written, no pod rolled\nconverged — `jr2 run <workflow>` when ready"},
+		{event.DownStarted{Instance: "app", Context: "shared", Namespace: "team-a"}, `jr2 down — instance "app" → context shared / namespace team-a`},
+		{event.DownStarted{Instance: "app", Context: "shared", Namespace: "team-a", All: true}, `jr2 down — instance "app" and the operator → context shared / namespace team-a`},
+		{event.NamespaceDeleting{Name: "team-a"}, `namespace team-a: deleted — waiting until everything in it is gone`},
+		{event.NamespaceHeld{Name: "team-a", Reason: "a finalizer"}, `  namespace team-a waits: a finalizer`},
+		{event.NamespaceGone{Name: "team-a"}, `namespace team-a: gone`},
+		{event.OperatorRemoved{Changes: []event.Change{{Action: "pruned", Object: "Namespace a"}, {Action: "kept", Object: "Role a/b", Why: "it is not ours"}}}, `operator: removed (2 objects)
+  Namespace a pruned
+  Role a/b kept — it is not ours`},
+		{event.LeftInPlace{What: []string{"the classes", "images"}}, `left in place: the classes; images`},
+		{event.Removed{Instance: "app", Context: "shared"}, `removed — instance "app" is gone from shared`},
 	}
 }
 
 // jsonOnly are the events that have no lines, and why.
 func jsonOnly() map[string]string {
 	return map[string]string{
-		"NamespaceApplied": "the first contact told the namespace",
-		"BuildProgress":    "a builder prints hundreds of lines; a build that fails shows its end",
+		"BuildProgress": "a builder prints hundreds of lines; a build that fails shows its end",
 	}
 }
 
@@ -94,7 +104,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%T\ngot  %s\nwant %s", test.event, got, test.lines)
 		}
 	}
-	for _, silent := range []event.Event{event.NamespaceApplied{Name: "a", Action: "created"}, event.BuildProgress{Ref: "r", Status: "log", Line: "l"}, unknown{}, nil} {
+	for _, silent := range []event.Event{event.NamespaceApplied{Name: "a", Action: "created", Asked: true}, event.NamespaceApplied{Name: "a", Action: "unchanged"}, event.BuildProgress{Ref: "r", Status: "log", Line: "l"}, unknown{}, nil} {
 		if lines := narrate.Lines(silent); lines != nil {
 			t.Errorf("%T: got %q", silent, lines)
 		}

@@ -14,6 +14,9 @@ type Input struct {
 	Namespace string
 	// Kit names the images of the Kit; KitOf makes one.
 	Kit Kit
+	// OperatorClass is the priority class of the operator's pod where another Instance chose it already; empty means the class of
+	// this Instance's control pods.
+	OperatorClass string
 	// ImageMap is the JSON text of the image map, as package images writes it. Instance needs it; the same text goes into the
 	// ConfigMap jr2-images and into AnnotationImages.
 	ImageMap string

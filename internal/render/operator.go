@@ -58,7 +58,7 @@ func operatorDeployment(in Input) *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: with(operatorLabels(), names.LabelOperator, names.OperatorControlPlane)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName:            names.OperatorAccount,
-					PriorityClassName:             in.controlClass(),
+					PriorityClassName:             in.operatorClass(),
 					SecurityContext:               hardenedPod(),
 					TerminationGracePeriodSeconds: ptr(int64(10)),
 					Containers:                    []corev1.Container{managerContainer(in)},

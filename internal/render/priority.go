@@ -43,6 +43,14 @@ func (in Input) controlClass() string {
 	return named(in.Instance.PriorityClasses.Control, names.PriorityControl)
 }
 
+// operatorClass names the class of the operator.
+func (in Input) operatorClass() string {
+	if in.OperatorClass != "" {
+		return in.OperatorClass
+	}
+	return in.controlClass()
+}
+
 // sandboxClass names the class of the Instance Harness; the Orchestrator gives it to Sandboxes.
 func (in Input) sandboxClass() string {
 	return named(in.Instance.PriorityClasses.Sandbox, names.PrioritySandbox)

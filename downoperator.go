@@ -1,0 +1,147 @@
+package jr2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/internal/render"
+)
+
+// others are the cluster's other Instances, by the label of their namespaces.
+func (d *down) others(ctx context.Context) ([]Deployment, error) {
+	list, err := d.cluster.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: names.LabelInstance})
+	if err != nil {
+		return nil, fmt.Errorf("look for other Instances on %s: %w", d.cluster.context, err)
+	}
+	var others []Deployment
+	for _, namespace := range list.Items {
+		if namespace.Name != d.cluster.namespace && namespace.DeletionTimestamp == nil {
+			others = append(others, Deployment{Instance: namespace.Labels[names.LabelInstance], Namespace: namespace.Name})
+		}
+	}
+	return others, nil
+}
+
+// operatorThere says whether anything of the operator is left. Its namespace goes last, so it alone tells.
+func (d *down) operatorThere(ctx context.Context) (bool, error) {
+	home := d.cluster
+	home.namespace = names.OperatorNamespace
+	namespace, err := home.readNamespace(ctx)
+	return namespace != nil && namespace.Labels[names.LabelManagedBy] == names.ManagedBy, err
+}
+
+// operator removes what the operator's inventory lists, and what this Kit's operator consists of for the case that there is none: first
+// its kinds, while it still runs and can let go of what it holds; then the rest; its namespace, which holds the inventory, last.
+func (d *down) operator(ctx context.Context) error {
+	if !d.all {
+		return nil
+	}
+	refs, err := d.operatorRefs(ctx)
+	if err != nil {
+		return err
+	}
+	var kinds, rest []apply.Ref
+	for _, ref := range refs {
+		switch ref.Kind {
+		case "Namespace":
+		case "CustomResourceDefinition":
+			kinds = append(kinds, ref)
+		default:
+			rest = append(rest, ref)
+		}
+	}
+	for _, refs := range [][]apply.Ref{kinds, rest} {
+		if err := d.removeAll(ctx, refs); err != nil {
+			return err
+		}
+	}
+	if err := d.operatorNamespace(ctx); err != nil {
+		return err
+	}
+	told := OperatorRemoved{}
+	for _, result := range d.result.Operator {
+		if result.Action != apply.Absent {
+			told.Changes = append(told.Changes, Change{Action: string(result.Action), Object: result.Ref.String(), Why: result.Why})
+		}
+	}
+	d.tell(told)
+	return nil
+}
+
+func (d *down) operatorRefs(ctx context.Context) ([]apply.Ref, error) {
+	refs, err := apply.Owned(ctx, d.cluster.client, setOperator, names.OperatorNamespace)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := render.Operator(render.Input{Instance: d.inst})
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, err
+		}
+		ref := apply.RefOf(&unstructured.Unstructured{Object: fields})
+		if !slices.ContainsFunc(refs, func(r apply.Ref) bool { return r.String() == ref.String() }) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// removeAll removes what carries the mark of jr2; what does not is kept and reported so.
+func (d *down) removeAll(ctx context.Context, refs []apply.Ref) error {
+	owner := names.LabelManagedBy + "=" + names.ManagedBy
+	results, err := apply.Remove(ctx, d.cluster.config, apply.RemoveOptions{Owner: owner, Timeout: d.operatorTimeout(), Events: d.tellApply}, refs...)
+	for _, result := range results {
+		if result.Action != "" {
+			d.result.Operator = append(d.result.Operator, result)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("operator: %w", err)
+	}
+	for _, result := range results {
+		if result.Action == apply.Terminating {
+			return &HeldError{Object: result.Ref.String(), Err: &apply.ObjectError{
+				Ref: result.Ref, Class: apply.ClassBeingDeleted, Err: errors.New(result.Why),
+			}}
+		}
+	}
+	return nil
+}
+
+func (d *down) operatorNamespace(ctx context.Context) error {
+	ref := apply.Ref{Version: "v1", Kind: "Namespace", Name: names.OperatorNamespace}
+	result := apply.ObjectResult{Ref: ref, Action: apply.Absent}
+	namespace, err := d.cluster.client.CoreV1().Namespaces().Get(ctx, names.OperatorNamespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("read namespace %q on %s: %w", names.OperatorNamespace, d.cluster.context, err)
+	case namespace.Labels[names.LabelManagedBy] != names.ManagedBy:
+		result = apply.ObjectResult{Ref: ref, UID: string(namespace.UID), Action: apply.Kept, Why: "it does not carry the label of jr2"}
+	default:
+		if namespace.DeletionTimestamp == nil {
+			if err := d.deleteNamespace(ctx, namespace.Name, namespace.UID); err != nil {
+				return err
+			}
+		}
+		if err := d.waitGone(ctx, namespace.Name, namespace.UID); err != nil {
+			return err
+		}
+		result = apply.ObjectResult{Ref: ref, UID: string(namespace.UID), Action: apply.Pruned}
+	}
+	d.result.Operator = append(d.result.Operator, result)
+	return nil
+}

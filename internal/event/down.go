@@ -1,0 +1,50 @@
+package event
+
+// DownStarted opens a removal.
+type DownStarted struct {
+	Instance  string `json:"instance"`
+	Context   string `json:"context"`
+	Namespace string `json:"namespace"`
+	// All says that the operator goes too.
+	All bool `json:"all"`
+}
+
+// NamespaceDeleting says that a namespace was deleted and that its end is waited for.
+type NamespaceDeleting struct {
+	Name string `json:"name"`
+}
+
+// NamespaceHeld says what a namespace that is being deleted still waits for, in the server's words.
+type NamespaceHeld struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// NamespaceGone says that a namespace was seen to be gone.
+type NamespaceGone struct {
+	Name string `json:"name"`
+}
+
+// OperatorRemoved says what became of the operator's objects.
+type OperatorRemoved struct {
+	Changes []Change `json:"changes"`
+}
+
+// LeftInPlace says what a removal does not touch.
+type LeftInPlace struct {
+	What []string `json:"what"`
+}
+
+// Removed closes a removal that succeeded.
+type Removed struct {
+	Instance string `json:"instance"`
+	Context  string `json:"context"`
+}
+
+func (DownStarted) Type() string       { return "downStarted" }
+func (NamespaceDeleting) Type() string { return "namespaceDeleting" }
+func (NamespaceHeld) Type() string     { return "namespaceHeld" }
+func (NamespaceGone) Type() string     { return "namespaceGone" }
+func (OperatorRemoved) Type() string   { return "operatorRemoved" }
+func (LeftInPlace) Type() string       { return "leftInPlace" }
+func (Removed) Type() string           { return "removed" }
