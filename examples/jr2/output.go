@@ -10,25 +10,25 @@ import (
 	"jr2.dev/jr2/preflight"
 )
 
-// A printer tells a converge to the user.
+// A printer tells a command to the user.
 type printer interface {
 	event(jr2.Event)
-	done(*jr2.Result)
+	done(result any)
 	failed(error)
 }
 
-func (u *up) printer() (printer, error) {
-	switch u.output {
+func newPrinter(output string, streams Streams) (printer, error) {
+	switch output {
 	case "text":
-		return textPrinter{err: u.streams.Err, narrate: jr2.Narrate(u.streams.Err)}, nil
+		return textPrinter{err: streams.Err, narrate: jr2.Narrate(streams.Err)}, nil
 	case "json":
-		out := json.NewEncoder(u.streams.Out)
+		out := json.NewEncoder(streams.Out)
 		out.SetEscapeHTML(false) // "<workflow>" is for people
-		p := jsonPrinter{out: out, raw: u.streams.Out}
+		p := jsonPrinter{out: out, raw: streams.Out}
 		p.print(versionLine{Type: "version", Version: jr2.EventVersion})
 		return p, nil
 	}
-	return nil, fmt.Errorf("--output %q: want text or json", u.output)
+	return nil, fmt.Errorf("--output %q: want text or json", output)
 }
 
 // textPrinter writes lines to stderr; stdout stays empty.
@@ -38,7 +38,7 @@ type textPrinter struct {
 }
 
 func (p textPrinter) event(e jr2.Event) { p.narrate(e) }
-func (p textPrinter) done(*jr2.Result)  {}
+func (p textPrinter) done(any)          {}
 func (p textPrinter) failed(err error)  { fmt.Fprintln(p.err, jr2.NarrateError(err)) }
 
 // jsonPrinter writes one object a line to stdout: the version first, then events, last the result or the error. Each object begins with
@@ -54,8 +54,9 @@ type versionLine struct {
 }
 
 type resultLine struct {
-	Type   string      `json:"type"`
-	Result *jr2.Result `json:"result"`
+	Type string `json:"type"`
+	// Result is what the verb returned.
+	Result any `json:"result"`
 }
 
 type errorLine struct {
@@ -74,7 +75,7 @@ func (p jsonPrinter) event(e jr2.Event) {
 	p.raw.Write(append(line, '\n')) //nolint:errcheck // a closed pipe must not stop a converge
 }
 
-func (p jsonPrinter) done(result *jr2.Result) { p.print(resultLine{Type: "result", Result: result}) }
+func (p jsonPrinter) done(result any) { p.print(resultLine{Type: "result", Result: result}) }
 
 func (p jsonPrinter) failed(err error) {
 	line := errorLine{Type: "error", Message: jr2.NarrateError(err)}

@@ -40,7 +40,9 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		args []string
 		line string
 	}{
-		{[]string{"down"}, `error: unknown command "down" for "jr2"`},
+		{[]string{"downward"}, `error: unknown command "downward" for "jr2"`},
+		{[]string{"down", "a", "b"}, `error: accepts at most 1 arg(s), received 2`},
+		{[]string{"down", "-o", "yaml"}, `error: --output "yaml": want text or json`},
 		{[]string{"u"}, `error: unknown command "u" for "jr2"`}, // what is near a command brings no suggestions along
 		{[]string{"up", "--colour"}, `error: unknown flag: --colour`},
 		{[]string{"up", "-x"}, `error: unknown shorthand flag: 'x' in -x`},
@@ -124,6 +126,16 @@ func TestErrorsBeforeAnyCluster(t *testing.T) {
 				t.Errorf("json: got %s", s.out.lastLine())
 			}
 		})
+	}
+}
+
+func TestHelpOfDown(t *testing.T) {
+	s := newSession()
+	must(t, s.run(t.Context(), "down", "--help"))
+	for _, flag := range []string{"--all", "--context", "--kubeconfig", "-n, --namespace", "--timeout", "--yes", "--embedded", "-o, --output"} {
+		if !strings.Contains(s.out.String(), flag) {
+			t.Errorf("the help has no %s:\n%s", flag, s.out)
+		}
 	}
 }
 

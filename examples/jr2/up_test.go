@@ -47,6 +47,7 @@ func TestUp(t *testing.T) {
 	t.Run("two at once", s.testTwoAtOnce)
 	t.Run("interrupted while it waits for another", s.testInterruptedAtTheLock)
 	t.Run("interrupted by a signal", s.testSignal)
+	t.Run("down", s.testDown)
 	t.Run("interrupted while it waits for pods", s.testInterruptedAtTheRollout)
 }
 
