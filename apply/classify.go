@@ -78,7 +78,7 @@ func statusRules() []rule {
 			"may not be changed in an update", "Forbidden: may not be specified when", "spec.strategy.rollingUpdate: Forbidden"}},
 		{class: ClassInvalid, code: 422},
 		{class: ClassDuplicateKeys, all: []string{"duplicate entries for key"}},
-		{class: ClassInvalid, code: 500, any: []string{"failed to create typed patch object", "failed to create typed live object"}},
+		{class: ClassInvalid, code: 500, any: []string{"failed to create typed patch object", "failed to create typed live object", "unable to convert unstructured object"}},
 		{class: ClassInvalid, code: 400},
 		{class: ClassInvalid, code: 413},
 

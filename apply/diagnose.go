@@ -22,6 +22,7 @@ const (
 	DiagnosedConfig        = "container config"
 	DiagnosedQuota         = "quota"
 	DiagnosedPriorityClass = "priority class"
+	DiagnosedLimitRange    = "limit range"
 	DiagnosedPodSecurity   = "pod security"
 	DiagnosedAccount       = "service account"
 	DiagnosedWebhook       = "webhook"
@@ -163,11 +164,15 @@ func diagnoseScheduling(p PodEvidence) (Diagnosis, bool) {
 
 var (
 	priorityClassName = regexp.MustCompile(`no PriorityClass with name (\S+) was found`)
+	limitRange        = regexp.MustCompile(`must be less than or equal to \S+ limit|(maximum|minimum) \S+ usage per (Container|Pod)|max limit to request ratio`)
 	webhookName       = regexp.MustCompile(`failed calling webhook "?([^":]+)`)
 )
 
 // diagnoseRefusal names why no pod was made, by the table that classifies refusals everywhere.
 func diagnoseRefusal(text string) (Diagnosis, bool) {
+	if limitRange.MatchString(text) {
+		return Diagnosis{DiagnosedLimitRange, "limit range: a default or a maximum of a LimitRange in the namespace contradicts what the pods state (kubectl get limitrange -o yaml shows it); raise it, or take it away."}, true
+	}
 	switch classifyRefusal(text) {
 	case ClassQuotaWait, ClassQuotaNever:
 		if q, ok := parseQuota(text); ok && classifyQuota(text) == ClassQuotaWait {
@@ -183,7 +188,7 @@ func diagnoseRefusal(text string) (Diagnosis, bool) {
 			return Diagnosis{DiagnosedPriorityClass, fmt.Sprintf("priority class: the cluster has no PriorityClass %q; create it, or name another in `priorityClasses`.", strings.Trim(m[1], `",`))}, true
 		}
 	case ClassPodSecurity:
-		return Diagnosis{DiagnosedPodSecurity, "pod security: the level that the namespace enforces refuses the pods; the fields are named above."}, true
+		return Diagnosis{DiagnosedPodSecurity, "pod security: the level that the namespace enforces refuses the pods; the fields are named above. Pods that mount a hostPath need the level privileged: label the namespace pod-security.kubernetes.io/enforce=privileged, or give another namespace."}, true
 	case ClassServiceAccount:
 		return Diagnosis{DiagnosedAccount, "service account: the account that the pods name does not exist."}, true
 	case ClassWebhookUnready:

@@ -9,5 +9,9 @@
 // request is therefore completed by the next one. Each object carries the mark of its set (SetAnnotation), so that two sets never take
 // each other's objects; what belongs to several sets is applied with Options.Shared. Secrets that are made once and kept are written by EnsureSecret, not by Apply.
 //
+// Read makes a set of manifests, strictly, from streams, directories and kustomizations, in this process and shut in the directory.
+// MakePlan says what Apply would do, object by object and field by field, as a value that can be printed and stored; (*Plan).Apply does
+// that and nothing else. A Plan holds no value of a Secret.
+//
 // The parts are useful alone: WaitRollout, Verify, Remove, EnsureSecret, Lock, Classify, and the pure Ready.
 package apply

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -42,6 +43,74 @@ func ExampleApply() {
 	// Output:
 	// 2 created, 0 unchanged
 	// 0 created, 2 unchanged
+}
+
+func ExampleMakePlan() {
+	set, err := demo("example-plan")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := apply.MakePlan(context.Background(), shared.Config(), set, apply.Options{Prune: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(plan)
+	// Output:
+	// arrives     ConfigMap example-plan/conf: its kind or its namespace arrives with this set
+	// create      Namespace example-plan
+	// 1 to create, 1 to create on what arrives with the set
+}
+
+func ExamplePlan_Apply() {
+	ctx := context.Background()
+	set, err := demo("example-plan-apply")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := apply.MakePlan(ctx, shared.Config(), set, apply.Options{Prune: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		out, err := plan.Apply(ctx, shared.Config())
+		var moved *apply.MovedError
+		fmt.Println(out.Changed(), "changed; moved:", errors.As(err, &moved))
+	}
+	// Output:
+	// 2 changed; moved: false
+	// 0 changed; moved: true
+}
+
+func ExamplePlan_WriteJSON() {
+	set, err := demo("example-plan-json")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set.Objects = set.Objects[1:]
+	plan, err := apply.MakePlan(context.Background(), shared.Config(), set, apply.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := plan.WriteJSON(os.Stdout); err != nil {
+		fmt.Println(err)
+	}
+	// Output: {"version":1,"set":"example-plan-json/demo","steps":[{"ref":{"version":"v1","kind":"Namespace","name":"example-plan-json"},"intent":"create"}]}
+}
+
+func ExamplePlan_WriteText() {
+	plan := &apply.Plan{Steps: []apply.Step{{Ref: apply.Ref{Version: "v1", Kind: "ConfigMap", Name: "a"}, Intent: apply.WillPrune}}}
+	if err := plan.WriteText(os.Stdout); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// prune       ConfigMap a
+	// 1 to prune
 }
 
 func ExampleNewSet() {

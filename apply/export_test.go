@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -32,3 +33,6 @@ func ReadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 	}
 	return len(inv.records), nil
 }
+
+// Diff is what a plan says about an object that becomes another one.
+func Diff(before, after *unstructured.Unstructured) []FieldChange { return diff(before, after) }

@@ -141,11 +141,14 @@ stringData: {word: `+word+`}`)
 	if !errors.As(err, &moved) {
 		t.Errorf("got %v", err)
 	}
-	// What the server says about a value it refuses may quote it.
-	bad := set(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: NS}\ndata: {word: not-base64-"+wordOfNew+"}\ntype: kubernetes.io/tls")
-	p = mustPlan(t, bad, apply.Options{})
-	if step := p.Steps[0]; step.Intent != apply.WillFail || strings.Contains(fmt.Sprint(step, p, p.Err()), "not-base64") {
-		t.Errorf("got %+v, %v", step, p.Err())
+	// What the server says about a value that it refuses may quote it.
+	for _, data := range []string{"data: {word: not-base64-hush}", "data: {word: {a: hush}}", "data: {word: [hush]}\ntype: kubernetes.io/tls", "type: {a: hush}", "type: kubernetes.io/tls\nstringData: {tls.crt: hush}"} {
+		bad := set(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: NS}\n"+data)
+		p := mustPlan(t, bad, apply.Options{})
+		_, err := apply.Apply(t.Context(), config(t), bad, apply.Options{})
+		if text := fmt.Sprintf("%s %v %+v %v", p, p.Err(), p.Steps, err); p.Steps[0].Intent != apply.WillFail || apply.Classify(err) != apply.ClassInvalid || strings.Contains(text, "hush") {
+			t.Errorf("%s: %s", data, text)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -67,19 +66,6 @@ func (r *run) step(ctx context.Context, o order) Step {
 func (s Step) fails(i Intent, err error) Step {
 	s.Intent, s.err, s.Why = i, err, strings.TrimPrefix(err.Error(), s.Ref.String()+": ")
 	return s
-}
-
-// discreet leaves the server's words out of an error about a Secret, where they may quote what it holds.
-func discreet(o order, err error) error {
-	if !o.isSecret() {
-		return err
-	}
-	class := Classify(err)
-	switch class {
-	case ClassInvalid, ClassDenied, ClassUnknown, ClassDuplicateKeys, ClassImmutable:
-		return &ObjectError{Ref: o.ref, Class: class, Err: fmt.Errorf("the server refuses it (%s); its words are left out, because they may quote a value", class)}
-	}
-	return err
 }
 
 // A trial is what a dry run of one object told.

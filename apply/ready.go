@@ -90,6 +90,9 @@ func readyDeployment(d *appsv1.Deployment) Status {
 		status.Message += " (it is paused)"
 	}
 	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && !status.Done && d.Generation <= s.ObservedGeneration {
+			status.Message += ": " + c.Message
+		}
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == progressDeadlineExceeded && !status.Done {
 			status.FailedAt = c.LastUpdateTime.Time
 			if d.Generation > s.ObservedGeneration {

@@ -64,6 +64,10 @@ func TestRolloutErrors(t *testing.T) {
 kind: ResourceQuota
 metadata: {name: q, namespace: NS}
 spec: {hard: {`
+	limits := `apiVersion: v1
+kind: LimitRange
+metadata: {name: l, namespace: NS}
+spec: {limits: [{type: Container, `
 	for _, tt := range []struct {
 		name, kind, pod, before string
 		labels                  map[string]string
@@ -75,6 +79,10 @@ spec: {hard: {`
 		{name: "priority class of a set", kind: "StatefulSet", pod: `priorityClassName: missing, ` + plainContainer, diagnosis: apply.DiagnosedPriorityClass, evidence: []string{"event of StatefulSet web"}},
 		{name: "quota full", kind: "Deployment", pod: plainContainer, before: quota + `pods: 0}}`, diagnosis: apply.DiagnosedQuota, evidence: []string{"exceeded quota: q", "one pod needs more than q allows"}},
 		{name: "quota wants requests", kind: "DaemonSet", pod: plainContainer, before: quota + `requests.cpu: 1}}`, diagnosis: apply.DiagnosedQuota, evidence: []string{"must specify requests.cpu"}},
+		{name: "limit range with a default", kind: "Deployment", pod: `containers: [{name: web, image: "registry.example/web:1", resources: {requests: {cpu: 500m}}}]`, before: limits + `default: {cpu: 100m}}]}`,
+			diagnosis: apply.DiagnosedLimitRange, evidence: []string{"must be less than or equal to cpu limit"}},
+		{name: "limit range with a maximum", kind: "Deployment", pod: `containers: [{name: web, image: "registry.example/web:1", resources: {limits: {cpu: 500m}}}]`, before: limits + `max: {cpu: 100m}}]}`,
+			diagnosis: apply.DiagnosedLimitRange, evidence: []string{"maximum cpu usage per Container"}},
 		{name: "pod security", kind: "Deployment", pod: plainContainer, labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}, diagnosis: apply.DiagnosedPodSecurity, evidence: []string{`violates PodSecurity "restricted`}},
 		{name: "account", kind: "Deployment", pod: `serviceAccountName: nobody, ` + plainContainer, diagnosis: apply.DiagnosedAccount, evidence: []string{"error looking up service account"}},
 		{name: "no node", kind: "Deployment", pod: `nodeSelector: {pool: agents}, ` + plainContainer, diagnosis: apply.DiagnosedUnschedulable, evidence: []string{"pod web-", ": Pending", "Unschedulable: 0/1 nodes are available", "image registry.example/web:1"}},

@@ -39,7 +39,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		return ObjectResult{Ref: o.ref, Action: Created, Why: err.Error()}, record{}, nil
 	}
 	if err != nil {
-		return ObjectResult{}, record{}, r.explain(ctx, o.ref, err)
+		return ObjectResult{}, record{}, discreet(o, r.explain(ctx, o.ref, err))
 	}
 	result := ObjectResult{Ref: o.ref, UID: string(got.UID), Action: r.actionOf(o, now, got, rec)}
 	if r.opts.DryRun {
