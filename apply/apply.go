@@ -75,8 +75,10 @@ func (r *run) look(ctx context.Context) error {
 		return err
 	}
 	var err error
-	r.live, err = r.lookAt(ctx, r.refs())
-	return err
+	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
+		return err
+	}
+	return r.leaveReplicas(ctx)
 }
 
 // write does what is to be done.

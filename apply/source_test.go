@@ -92,7 +92,7 @@ spec: {template: {spec: {containers: [{<<: *x, image: i}]}}}
 	}
 }
 
-// Every fault of every source comes back at once, each with its place. F01: labels and annotations are text.
+// Every fault of every source comes back at once, each with its place. F01: labels and annotations are text; F17: keys of lists.
 func TestReadTellsEveryProblemAtOnce(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"a.yaml": `apiVersion: v1
@@ -124,6 +124,7 @@ metadata: {name: c}
 `,
 		"c.json":    "\n{\"kind\": \"X\", \"kind\": \"Y\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"y\"}}",
 		"d.yaml":    "on: push\na: [",
+		"e.yaml":    "apiVersion: v1\nkind: Service\nmetadata: {name: dup}\nspec: {ports: [{name: a, port: 80}, {name: b, port: 80}]}",
 		"notes.txt": "no manifest",
 	})
 	wantProblems(t, dir, []string{
@@ -138,6 +139,7 @@ metadata: {name: c}
 		`DIR/a.yaml:16: ConfigMap c: metadata.annotations.debug: want string, got boolean`,
 		`DIR/a.yaml:16: ConfigMap c: metadata.annotations.flag: want string, got boolean`,
 		`DIR/a.yaml:16: ConfigMap c: metadata.labels.tier: want string, got number`,
+		`DIR/e.yaml:1: Service dup: spec.ports[1]: duplicate entries for key [port=80,protocol="TCP"]`,
 	}, apply.Directory(dir), apply.Stream("in", strings.NewReader("{apiVersion: v1, kind: Secret, metadata: {name: s}}")))
 }
 
