@@ -100,8 +100,8 @@ func (c *copier) visit(dir string) {
 		c.problem(file, "%v", err)
 		return
 	}
-	k.FixKustomization()
-	for _, at := range append(append(k.Resources, k.Components...), k.Bases...) {
+	k.FixKustomization() // among other things, bases become resources
+	for _, at := range append(append([]string{}, k.Resources...), k.Components...) {
 		if place, ok := c.place(file, at); ok {
 			c.resource(file, place)
 		}
@@ -111,7 +111,7 @@ func (c *copier) visit(dir string) {
 			c.file(file, place)
 		}
 	}
-	for _, at := range append(append(k.Generators, k.Transformers...), k.Validators...) {
+	for _, at := range append(append(append([]string{}, k.Generators...), k.Transformers...), k.Validators...) {
 		c.plugin(file, at)
 	}
 }
@@ -180,9 +180,11 @@ func filesOf(k *types.Kustomization) []string {
 	if p, ok := k.OpenAPI["path"]; ok {
 		files = append(files, p)
 	}
+	//lint:ignore SA1019 what kustomize still reads must be looked at
 	for _, p := range append(append([]types.Patch{}, k.Patches...), k.PatchesJson6902...) {
 		files = append(files, p.Path)
 	}
+	//lint:ignore SA1019 as above
 	for _, p := range k.PatchesStrategicMerge {
 		files = append(files, string(p))
 	}

@@ -226,6 +226,7 @@ func TestReadKustomizationIsShutIn(t *testing.T) {
 	for more, want := range map[string]string{
 		"components: [\"https://example.com/c.yaml\"]":                      "https://example.com/c.yaml: nothing is read from the network",
 		"components: [\"git@example.com:a/b\"]":                             "nothing is read from the network",
+		"bases: [\"https://example.com/b\"]":                                "nothing is read from the network",
 		"components: [github.com/a/b]":                                      "nothing is read from the network",
 		"components: [\"file:///etc\"]":                                     "nothing is read from the network",
 		"configurations: [\"http://example.com/x\"]":                        "nothing is read from the network",
