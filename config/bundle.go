@@ -129,12 +129,12 @@ func (b *bundler) resolve(build api.PluginBuild, args api.OnResolveArgs) (api.On
 	case args.Path == "@jr2/orchestrator", args.Path == "@jr2/agent-protocol":
 		return ours("jr2:" + strings.TrimPrefix(strings.TrimPrefix(args.Path, "@jr2/"), "agent-"))
 	case strings.HasPrefix(args.Path, "@jr2/orchestrator/"), strings.HasPrefix(args.Path, "@jr2/agent-protocol/"):
-		return api.OnResolveResult{}, fmt.Errorf("%q reaches into a package — import from @jr2/orchestrator", clip(args.Path))
+		return api.OnResolveResult{}, fmt.Errorf("%q reaches into a package — import from @jr2/orchestrator", shownURL(args.Path))
 	}
 	if args.Namespace == "file" || args.Importer == entryName || isStandIn(args.Path) {
 		return b.resolveOutward(build, args)
 	}
-	return api.OnResolveResult{}, fmt.Errorf("cannot import %q", clip(args.Path))
+	return api.OnResolveResult{}, fmt.Errorf("cannot import %q", shownURL(args.Path))
 }
 
 // sideEffects lets the bundler drop what a bundle does not use of the recorder; a mark exists for its effect alone.
@@ -153,7 +153,7 @@ func isStandIn(specifier string) bool {
 
 func (b *bundler) resolveOutward(build api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if strings.Contains(args.Path, "://") || strings.HasPrefix(args.Path, "data:") {
-		return api.OnResolveResult{}, fmt.Errorf("cannot import %q: modules come from the folder, not from a network or a text", clip(args.Path))
+		return api.OnResolveResult{}, fmt.Errorf("cannot import %q: modules come from the folder, not from a network or a text", shownURL(args.Path))
 	}
 	if name, ok := nodeBuiltin(args.Path); ok {
 		return api.OnResolveResult{Path: "jr2:node/" + name, Namespace: virtual, SideEffects: api.SideEffectsFalse}, nil
@@ -167,13 +167,13 @@ func (b *bundler) resolveOutward(build api.PluginBuild, args api.OnResolveArgs) 
 		if isStandIn(args.Path) {
 			return b.standIn(args.Path), nil
 		}
-		return api.OnResolveResult{}, b.unresolved(args)
+		return b.unresolved(args, found.Errors), nil
 	}
 	if _, _, ok := b.fence.inside(found.Path); !ok || found.Namespace != "file" {
 		if isStandIn(args.Path) { // some folder above has it, which is not the Instance's
 			return b.standIn(args.Path), nil
 		}
-		outside := &OutsideError{Importer: args.Importer, Path: found.Path}
+		outside := &OutsideError{Importer: importer(args), Path: found.Path}
 		return api.OnResolveResult{Errors: []api.Message{{Text: outside.Error(), Detail: outside}}}, nil
 	}
 	return api.OnResolveResult{Path: found.Path, Namespace: "file", Suffix: found.Suffix, SideEffects: effects(found.SideEffects)}, nil
@@ -194,24 +194,12 @@ func (b *bundler) standIn(specifier string) api.OnResolveResult {
 	return api.OnResolveResult{Path: "jr2:" + name, Namespace: virtual, SideEffects: api.SideEffectsFalse}
 }
 
-// unresolved says why an import leads nowhere. A path that leaves the folder is told apart even when nothing is there.
-func (b *bundler) unresolved(args api.OnResolveArgs) error {
-	if strings.HasPrefix(args.Path, ".") || strings.HasPrefix(args.Path, "/") {
-		target := args.Path
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(args.ResolveDir, target)
-		}
-		if _, _, ok := b.fence.inside(target); !ok {
-			return &OutsideError{Importer: args.Importer, Path: target}
-		}
-		return fmt.Errorf("%q is not there", clip(args.Path))
-	}
-	return fmt.Errorf("package %q is not installed in the Instance folder — add it to package.json and install", clip(args.Path))
-}
-
 // moduleError gives the first error of the bundler, jr2.config.ts and workflows/ before packages.
 func (b *bundler) moduleError(messages []api.Message) error {
 	first := messages[0]
+	if broken, ok := brokenPackage(messages); ok {
+		first = broken
+	}
 	out := &ModuleError{Rule: "syntax", Problem: strings.TrimSpace(first.Text)}
 	if at := first.Location; at != nil && !strings.Contains(at.File, "jr2:") {
 		out.File = at.File
@@ -228,6 +216,10 @@ func (b *bundler) moduleError(messages []api.Message) error {
 		out.Rule, out.Err = "outside", outside
 		if outside.Importer == "" {
 			outside.Importer = out.File
+		}
+		if out.File == "" {
+			out.File = outside.Importer
+			out.Workflow = workflowOf(b.fence.root, out.File)
 		}
 		out.Problem = fmt.Sprintf("imports %s, which is outside the Instance folder", outside.Path)
 	}

@@ -21,7 +21,7 @@ var ErrUnsettled = errors.New("a module waits for something that does not come w
 type NotFoundError struct{ Dir string }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no %s in %s or in a folder above it — run this in an Instance folder, or name one", ConfigFile, e.Dir)
+	return fmt.Sprintf("no %s in %s or in a folder above it — run this in an Instance folder, or name one", ConfigFile, fileName(e.Dir))
 }
 
 // A FieldError is the first problem of a configuration. Its text has the form that the source document fixes:
@@ -36,21 +36,21 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string {
-	file := e.File
+	file, problem := fileName(e.File), oneLine(e.Problem)
 	if file == "" {
 		file = "the Instance"
 	}
 	if rest, ok := strings.CutPrefix(e.Path, "priorityClasses"); ok {
-		return fmt.Sprintf(seed.PriorityClassesShape, file, rest, e.Problem)
+		return fmt.Sprintf(seed.PriorityClassesShape, file, rest, problem)
 	}
 	at := ""
 	if e.Path != "" {
 		at = " at " + e.Path
 	}
 	if e.Hint == "" {
-		return fmt.Sprintf("%s%s: %s", file, at, e.Problem)
+		return fmt.Sprintf("%s%s: %s", file, at, problem)
 	}
-	return fmt.Sprintf("%s%s: %s — %s", file, at, e.Problem, e.Hint)
+	return fmt.Sprintf("%s%s: %s — %s", file, at, problem, e.Hint)
 }
 
 // A ModuleError is a module that cannot be bundled or evaluated, or that an authoring function refuses.
@@ -73,7 +73,7 @@ type ModuleError struct {
 func (e *ModuleError) Error() string {
 	var b strings.Builder
 	if e.File != "" {
-		b.WriteString(e.File)
+		b.WriteString(fileName(e.File))
 		if e.Line > 0 {
 			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 		}
@@ -82,7 +82,7 @@ func (e *ModuleError) Error() string {
 	if e.Workflow != "" {
 		fmt.Fprintf(&b, "workflow %q: ", e.Workflow)
 	}
-	b.WriteString(e.Problem)
+	b.WriteString(oneLine(e.Problem))
 	return b.String()
 }
 
@@ -99,9 +99,9 @@ type OutsideError struct {
 func (e *OutsideError) Error() string {
 	by := ""
 	if e.Importer != "" {
-		by = e.Importer + " "
+		by = fileName(e.Importer) + " "
 	}
-	return fmt.Sprintf("%simports %s, which is outside the Instance folder — a module comes from the folder itself or from a node_modules that it resolves", by, e.Path)
+	return fmt.Sprintf("%simports %s, which is outside the Instance folder — a module comes from the folder itself or from a node_modules that it resolves", by, redactText(fileName(e.Path)))
 }
 
 // A SizeError says that a Workspace's Size leaves too little for the Harness.

@@ -201,6 +201,7 @@ func prepare(vm *goja.Runtime, box sandbox) error {
 		"repoProblem": repoProblem,
 		"parseURL":    parseURL,
 		"fileURL":     FileURL,
+		"shownURL":    shownURL,
 	} {
 		if err := host.Set(name, f); err != nil {
 			return err

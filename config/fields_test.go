@@ -24,7 +24,7 @@ func TestFieldErrors(t *testing.T) {
 		{`git: { credentials: [{ match: "*", token: "" }] }`, "git.credentials[0].token", "is empty"},
 		{`git: { credentials: [{ match: "*", token: true }] }`, "git.credentials[0].token", "want string, got boolean"},
 		{`git: { credentials: [{ match: "*", password: "x" }] }`, "git.credentials[0]", `unrecognized key "password"`},
-		{`git: { credentials: [{ match: "*", token: "not a name" }] }`, "git.credentials[0].token", `"not a name" is no name of an environment variable — the name of one is wanted, never the token`},
+		{`git: { credentials: [{ match: "*", token: "not a name" }] }`, "git.credentials[0].token", `is no name of an environment variable — the name of one is wanted, never the token`},
 		{`registry: 1`, "registry", "want string, got number"},
 		{`registry: "https://r.test/x"`, "registry", `"https://r.test/x" is no prefix of image names: no scheme, no blanks, no digest`},
 		{`kitRegistry: null`, "kitRegistry", "want string, got null"},

@@ -194,14 +194,23 @@ func checkProviderKey(inst *Instance) error {
 		if why := valueProblem(p.APIKey); why != "" {
 			return inst.problem(hintHarness, "harness.provider.apiKey", "%s", why)
 		}
-		if _, err := ParseHost(p.BaseURL); err != nil || !isHTTPS(p.BaseURL) {
-			return inst.problem(hintHarness, "harness.provider.baseUrl", "%q is no https url, and apiKey would go there in the clear", clip(p.BaseURL))
+		switch _, err := ParseHost(p.BaseURL); {
+		case hasUserinfo(p.BaseURL):
+			return inst.problem(hintHarness, "harness.provider.baseUrl", "%s", userinfoProblem(p.BaseURL))
+		case !isHTTPS(p.BaseURL):
+			return inst.problem(hintHarness, "harness.provider.baseUrl", "%q is no https url, and apiKey would go there in the clear", clip(RedactURL(p.BaseURL)))
+		case err != nil:
+			return inst.problem(hintHarness, "harness.provider.baseUrl", "%v", err)
 		}
 	}
 	for _, id := range sortedKeys(inst.Harness.Catalog) {
 		path := joinPath("harness.catalog", id)
-		if !isHTTPS(inst.Harness.Catalog[id].BaseURL) {
-			return inst.problem(hintCatalog, path+".baseUrl", "%q is no https url", clip(inst.Harness.Catalog[id].BaseURL))
+		base := inst.Harness.Catalog[id].BaseURL
+		if hasUserinfo(base) {
+			return inst.problem(hintCatalog, path+".baseUrl", "%s", userinfoProblem(base))
+		}
+		if !isHTTPS(base) {
+			return inst.problem(hintCatalog, path+".baseUrl", "%q is no https url", clip(RedactURL(base)))
 		}
 		if p := inst.Harness.Provider; p != nil && p.ID == id {
 			return inst.problem(hintCatalog, path, "is the id of harness.provider, which has a baseUrl of its own")

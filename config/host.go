@@ -28,19 +28,22 @@ func (h HostPort) String() string {
 // ParseHost reads a host entry of a held secret: "host", "host:port", "[v6]:port", a bare IPv6 literal, or an https:// URL, of which
 // host and port count and the path is ignored. The port is 443 when none is given.
 func ParseHost(entry string) (HostPort, error) {
-	text := entry
+	text, shown := entry, clip(RedactURL(entry))
+	if hasUserinfo(entry) {
+		return HostPort{}, fmt.Errorf("%q carries a user or a password, which is refused", shown)
+	}
 	if _, ok := cutPrefixFold(entry, "https://"); ok {
 		u, err := url.Parse(entry)
-		if err != nil || u.User != nil || u.Host == "" {
-			return HostPort{}, fmt.Errorf("%q is no https url of a host", clip(entry))
+		if err != nil || u.Host == "" {
+			return HostPort{}, fmt.Errorf("%q is no https url of a host", shown)
 		}
 		text = strings.TrimSuffix(u.Host, ":")
 	} else if strings.Contains(entry, "://") {
-		return HostPort{}, fmt.Errorf("%q has a scheme other than https", clip(entry))
+		return HostPort{}, fmt.Errorf("%q has a scheme other than https", shown)
 	}
 	host, port, err := splitHostPort(text)
 	if err != nil {
-		return HostPort{}, fmt.Errorf("%q is no host: %w", clip(entry), err)
+		return HostPort{}, fmt.Errorf("%q is no host: %w", shown, err)
 	}
 	return HostPort{host, port}, nil
 }

@@ -18,9 +18,10 @@ type Instance struct {
 	KitVersion string `json:"kitVersion"`
 
 	Git Git `json:"git"`
-	// Registry is the prefix under which images that a converge builds are pushed; nil means none.
+	// Registry is the prefix under which images that a converge builds are pushed, a prefix of image references without scheme, tag
+	// and user; nil means none. Empty is present and says nothing: a converge takes it for no registry.
 	Registry *string `json:"registry,omitempty"`
-	// KitRegistry is the prefix from which Kit images are pulled; nil means their published home.
+	// KitRegistry is the prefix from which Kit images are pulled; nil and empty mean their published home.
 	KitRegistry *string `json:"kitRegistry,omitempty"`
 	// Platforms replaces the set read from the nodes; nil means "read the nodes", an empty list is an error of the converge.
 	Platforms       []string        `json:"platforms"`

@@ -64,6 +64,16 @@ func (o LoadOptions) withDefaults() LoadOptions {
 // problem). When the configuration is sound and something after it is not, the Instance as far as it was read comes with the error:
 // its name, its root and its configuration. Open parts and Sizes below the floor are no errors of Load: see Instance.OpenParts and Sizes.
 func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
+	inst, err := loadFolder(ctx, opts)
+	if inst != nil {
+		for n, note := range inst.Notes {
+			inst.Notes[n] = oneLine(note)
+		}
+	}
+	return inst, asLine(err)
+}
+
+func loadFolder(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	opts = opts.withDefaults()
 	root, err := FindRoot(opts.Dir)
 	if err != nil {
@@ -103,7 +113,8 @@ func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
 // complete fills in what the folder says beside its code, and checks the whole.
 func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (err error) {
 	inst.Root, inst.Modules = fence.root, found.modules
-	inst.KitVersion = kitVersion(fence, opts.KitVersion)
+	version, kitNotes := kitVersion(fence, opts.KitVersion)
+	inst.KitVersion = version
 	if inst.DefaultImage, err = defaultImage(fence.root); err != nil {
 		return err
 	}
@@ -116,7 +127,9 @@ func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (e
 		}
 	}
 	inst.Notes = append(inst.Notes, found.notes...)
+	inst.Notes = append(inst.Notes, kitNotes...)
 	inst.Notes = append(inst.Notes, imageNotes(inst)...)
+	inst.Notes = append(inst.Notes, repoNotes(inst)...)
 	inst.Notes = append(inst.Notes, ignoredNotes(fence.root)...)
 	return Validate(inst)
 }

@@ -13,10 +13,26 @@ func imageNotes(inst *Instance) []string {
 	seats(inst, func(wf Workflow, seat, image string) bool {
 		if strings.HasPrefix(image, "/") || strings.HasPrefix(image, ".") {
 			notes = append(notes, fmt.Sprintf("workflow %q: %s %q looks like a path but is taken for a registry ref, so nothing is built — "+
-				"for a folder write import.meta.resolve(\"./folder\")", wf.Name, seat, clip(image)))
+				"for a folder write import.meta.resolve(\"./folder\")", wf.Name, seat, shownURL(image)))
 		}
 		return true
 	})
+	return notes
+}
+
+// repoNotes warns of a password in a url that a Workflow binds: it is readable for everyone who reads the Workflow or the cluster.
+func repoNotes(inst *Instance) []string {
+	var notes []string
+	for _, wf := range inst.Workflows {
+		for _, ws := range wf.Workspaces {
+			for _, slot := range ws.Repos {
+				if shown := RedactURL(slot.URL); slot.State == SlotBound && shown != slot.URL {
+					notes = append(notes, fmt.Sprintf("workflow %q: Repo Slot %q: %q carries a password, which travels in the clear — name an environment variable "+
+						"with the token in git.credentials instead", wf.Name, slot.Slot, clip(shown)))
+				}
+			}
+		}
+	}
 	return notes
 }
 
@@ -53,7 +69,7 @@ func checkInside(inst *Instance) (err error) {
 		if !ok || !within(inst.Root, dir) {
 			outside := &OutsideError{Importer: wf.File, Path: dir}
 			err = &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "image", Err: outside,
-				Problem: fmt.Sprintf("%s %q is a folder outside the Instance folder", seat, clip(image))}
+				Problem: fmt.Sprintf("%s %q is a folder outside the Instance folder", seat, shownURL(image))}
 		}
 		return err == nil
 	})

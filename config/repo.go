@@ -48,9 +48,9 @@ func ParseRepoURL(text string) (RepoAddress, error) {
 	case text == "":
 		return RepoAddress{}, errors.New("the url is empty")
 	case strings.HasPrefix(text, "-"):
-		return RepoAddress{}, fmt.Errorf("%q starts with a dash, which git would take for an option", clip(text))
+		return RepoAddress{}, fmt.Errorf("%q starts with a dash, which git would take for an option", shownURL(text))
 	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return RepoAddress{}, fmt.Errorf("%q holds a blank or a control character", clip(text))
+		return RepoAddress{}, fmt.Errorf("%q holds a blank or a control character", shownURL(text))
 	case strings.HasPrefix(text, "/"):
 		return localAddress(text)
 	}
@@ -63,8 +63,11 @@ func ParseRepoURL(text string) (RepoAddress, error) {
 	if m := scpForm.FindStringSubmatch(text); m != nil {
 		return hostAddress("ssh", m[1], m[2], text)
 	}
-	return RepoAddress{}, fmt.Errorf("%q is no repository url: it names no host and is no absolute path", clip(text))
+	return RepoAddress{}, fmt.Errorf("%q is no repository url: it names no host and is no absolute path", shownURL(text))
 }
+
+// shownURL is a url as a message may show it.
+func shownURL(text string) string { return clip(RedactURL(text)) }
 
 func schemeAddress(scheme, rest, text string) (RepoAddress, error) {
 	if scheme == "git+ssh" {
@@ -80,23 +83,23 @@ func schemeAddress(scheme, rest, text string) (RepoAddress, error) {
 	switch scheme {
 	case "file":
 		if authority != "" && authority != "localhost" {
-			return RepoAddress{}, fmt.Errorf("%q names a host, which a file: url cannot reach", clip(text))
+			return RepoAddress{}, fmt.Errorf("%q names a host, which a file: url cannot reach", shownURL(text))
 		}
 		plain, err := url.PathUnescape(tail)
 		if err != nil || !strings.HasPrefix(plain, "/") {
-			return RepoAddress{}, fmt.Errorf("%q is no absolute path", clip(text))
+			return RepoAddress{}, fmt.Errorf("%q is no absolute path", shownURL(text))
 		}
 		return localAddress(plain)
 	case "https", "http", "ssh", "git":
 		return hostAddress(scheme, authority[strings.LastIndex(authority, "@")+1:], tail, text)
 	}
-	return RepoAddress{}, fmt.Errorf("%q has the scheme %q; git reaches https, http, ssh, git+ssh, git and file", clip(text), clip(scheme))
+	return RepoAddress{}, fmt.Errorf("%q has the scheme %q; git reaches https, http, ssh, git+ssh, git and file", shownURL(text), clip(scheme))
 }
 
 func hostAddress(scheme, host, tail, text string) (RepoAddress, error) {
 	host, port, err := splitPort(strings.ToLower(host))
 	if err != nil || !hostForm.MatchString(host) {
-		return RepoAddress{}, fmt.Errorf("%q names no host", clip(text))
+		return RepoAddress{}, fmt.Errorf("%q names no host", shownURL(text))
 	}
 	if port == map[string]int{"ssh": 22, "https": 443, "http": 80, "git": 9418}[scheme] {
 		port = 0
@@ -106,7 +109,7 @@ func hostAddress(scheme, host, tail, text string) (RepoAddress, error) {
 	}
 	segments := repoPath(tail)
 	if len(segments) == 0 {
-		return RepoAddress{}, fmt.Errorf("%q names no path on its host", clip(text))
+		return RepoAddress{}, fmt.Errorf("%q names no path on its host", shownURL(text))
 	}
 	return addressOf(scheme, host+"/"+strings.Join(segments, "/")), nil
 }
@@ -155,7 +158,7 @@ func repoPath(tail string) []string {
 func localAddress(name string) (RepoAddress, error) {
 	clean := path.Clean(name)
 	if clean == "/" || strings.ContainsFunc(clean, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return RepoAddress{}, fmt.Errorf("%q is no path of a repository", clip(name))
+		return RepoAddress{}, fmt.Errorf("%q is no path of a repository", shownURL(name))
 	}
 	return addressOf("local", clean), nil
 }

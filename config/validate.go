@@ -56,25 +56,10 @@ func checkGit(inst *Instance) error {
 		switch {
 		case entry.Match == "":
 			return inst.problem(hintGit, path+".match", "is empty")
-		case entry.Token != "" && len(validation.IsEnvVarName(entry.Token)) > 0:
-			return inst.problem(hintGit, path+".token", "%q is no name of an environment variable — the name of one is wanted, never the token", clip(entry.Token))
+		case entry.Token != "" && tokenNameProblem(entry.Token) != "":
+			return inst.problem(hintGit, path+".token", "%s", tokenNameProblem(entry.Token))
 		case entry.SSHKey != "" && len(validation.IsDNS1123Subdomain(entry.SSHKey)) > 0:
 			return inst.problem(hintGit, path+".sshKey", "%q is no name of a Secret", clip(entry.SSHKey))
-		}
-	}
-	return nil
-}
-
-func checkRegistries(inst *Instance) error {
-	for _, registry := range []struct {
-		path  string
-		value *string
-	}{{"registry", inst.Registry}, {"kitRegistry", inst.KitRegistry}} {
-		if registry.value == nil {
-			continue
-		}
-		if strings.Contains(*registry.value, "://") || strings.ContainsAny(*registry.value, " \t\r\n@") {
-			return inst.problem(hintRegistry, registry.path, "%q is no prefix of image names: no scheme, no blanks, no digest", clip(*registry.value))
 		}
 	}
 	return nil
@@ -109,6 +94,10 @@ func tolerationProblem(t corev1.Toleration) (at, why string) {
 		return ".operator", "must be Exists when there is no key"
 	case t.Operator == corev1.TolerationOpExists && t.Value != "":
 		return ".value", "has no meaning with the operator Exists"
+	case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
+		return ".key", fmt.Sprintf("%q is no key of a taint: %s", clip(t.Key), validation.IsQualifiedName(t.Key)[0])
+	case len(validation.IsValidLabelValue(t.Value)) > 0:
+		return ".value", fmt.Sprintf("%q is no value of a taint: %s", clip(t.Value), validation.IsValidLabelValue(t.Value)[0])
 	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
 		return ".effect", "must be NoExecute when tolerationSeconds is given"
 	}
@@ -156,46 +145,12 @@ func checkSecretShapes(inst *Instance) error {
 		case held.ValueFrom != nil && held.ValueFrom.Key == "":
 			return inst.problem(hintSecrets, path+".valueFrom.secretKeyRef.key", "is empty")
 		}
+		if held.ValueFrom == nil {
+			continue
+		}
+		if at, why := keyRefProblem("Secret", held.ValueFrom.Name, held.ValueFrom.Key); why != "" {
+			return inst.problem(hintSecrets, path+".valueFrom.secretKeyRef"+at, "%s", why)
+		}
 	}
 	return nil
-}
-
-func checkHarness(inst *Instance) error {
-	for i, variable := range inst.Harness.Env {
-		path := fmt.Sprintf("harness.env[%d]", i)
-		if len(validation.IsEnvVarName(variable.Name)) > 0 {
-			return inst.problem(hintHarness, path+".name", "%q is no name of an environment variable", clip(variable.Name))
-		}
-		if variable.Value.Present() && variable.ValueFrom != nil {
-			return inst.problem(hintHarness, path, "has both value and valueFrom")
-		}
-		if from := variable.ValueFrom; from != nil && envSources(from) != 1 {
-			return inst.problem(hintHarness, path+".valueFrom", "want exactly one source, got %d", envSources(from))
-		}
-	}
-	for i, source := range inst.Harness.EnvFrom {
-		path := fmt.Sprintf("harness.envFrom[%d]", i)
-		switch {
-		case (source.SecretRef == nil) == (source.ConfigMapRef == nil):
-			return inst.problem(hintHarness, path, "want one of secretRef and configMapRef")
-		case source.SecretRef != nil && source.SecretRef.Name == "":
-			return inst.problem(hintHarness, path+".secretRef.name", "is empty")
-		case source.ConfigMapRef != nil && source.ConfigMapRef.Name == "":
-			return inst.problem(hintHarness, path+".configMapRef.name", "is empty")
-		}
-	}
-	if p := inst.Harness.Provider; p != nil && (p.ID == "" || strings.Contains(p.ID, "/")) {
-		return inst.problem(hintHarness, "harness.provider.id", "%q is none: text without \"/\", the part of a model before its first \"/\"", clip(p.ID))
-	}
-	return nil
-}
-
-func envSources(from *corev1.EnvVarSource) int {
-	n := 0
-	for _, given := range []bool{from.SecretKeyRef != nil, from.ConfigMapKeyRef != nil, from.FieldRef != nil, from.ResourceFieldRef != nil, from.FileKeyRef != nil} {
-		if given {
-			n++
-		}
-	}
-	return n
 }

@@ -14,7 +14,7 @@
   class URL {
     constructor(input, base) {
       const parts = host.parseURL(String(input), base === undefined ? "" : String(base));
-      if (!parts) throw new TypeError(`Invalid URL: ${String(input).slice(0, 80)}`);
+      if (!parts) throw new TypeError(`Invalid URL: ${host.shownURL(String(input))}`);
       Object.assign(this, parts);
       this.searchParams = new URLSearchParams(this.search);
     }
