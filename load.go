@@ -67,6 +67,9 @@ func (c *converge) start() error {
 	c.cluster = found
 	c.cluster.namespace = c.inst.Namespace(c.opts.Namespace)
 	c.result.Instance, c.result.Context, c.result.Namespace = c.inst.Name, found.context, c.cluster.namespace
+	if err := preflight.Refused(preflight.NamespaceName(c.cluster.namespace)); err != nil {
+		return err
+	}
 	c.tell(Started{Instance: c.inst.Name, Context: found.context, Namespace: c.cluster.namespace})
 	return nil
 }

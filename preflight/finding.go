@@ -17,6 +17,7 @@ const (
 // Stable codes of the findings of this package.
 const (
 	CodeKubernetesFloor      = "kubernetes-floor"
+	CodeNamespaceName        = "namespace-name"
 	CodeNamespaceOwner       = "namespace-owner"
 	CodeNamespaceTerminating = "namespace-terminating"
 	CodePodLevelResources    = "pod-level-resources"

@@ -2,13 +2,33 @@ package preflight
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/seed"
 )
+
+// NamespaceName refuses a name that no namespace of an Instance can have, before any cluster is asked.
+func NamespaceName(name string) []Finding {
+	problem := ""
+	switch problems := validation.IsDNS1123Label(name); {
+	case len(problems) > 0:
+		problem = problems[0]
+	case name == names.OperatorNamespace:
+		problem = "it is the home of the operator that all Instances share"
+	default:
+		return nil
+	}
+	return []Finding{{
+		Severity: Refuse, Code: CodeNamespaceName, Object: "Namespace " + strconv.Quote(name),
+		Message: fmt.Sprintf("refusing: %q cannot be the namespace of an Instance: %s. Give another with -n. Nothing was applied.", name, problem),
+		Fix:     "give a different namespace with -n",
+	}}
+}
 
 // Home is what a converge would do with its namespace.
 type Home struct {

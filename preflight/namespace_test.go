@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,4 +66,26 @@ func TestOwnership(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNamespaceName(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"team-a": false, "a": false, "0": false,
+		"Bad": true, "a.b": true, "a b": true, "-x": true, "a/b": true, "": true, strings.Repeat("a", 64): true, "jr2-system": true, "a\nb": true,
+	} {
+		findings := preflight.NamespaceName(name)
+		if len(findings) > 0 != refused {
+			t.Errorf("%q: %v", name, findings)
+		}
+		for _, finding := range findings {
+			if strings.Contains(finding.Message, "\n") || finding.Severity != preflight.Refuse {
+				t.Errorf("%+v", finding)
+			}
+		}
+	}
+}
+
+func ExampleNamespaceName() {
+	fmt.Println(preflight.NamespaceName("team-a"), preflight.NamespaceName("jr2-system")[0].Code)
+	// Output: [] namespace-name
 }

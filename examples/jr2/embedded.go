@@ -35,7 +35,7 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	log := func(line string) { fmt.Fprintln(progress, "embedded: "+line) }
 	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: filepath.Join(dir, "cluster"), Context: "embedded", Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("embedded cluster: %w", err)
+		return nil, fmt.Errorf("embedded cluster: %w — to start afresh, delete %s", err, dir)
 	}
 	registry, err := devcluster.StartRegistry(ctx, devcluster.RegistryOptions{Dir: filepath.Join(dir, "registry")})
 	if err != nil {
