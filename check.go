@@ -3,6 +3,7 @@ package jr2
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,10 +145,23 @@ func (c *converge) secrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, finding := range append(findings, unprobedModels(c.inst)...) {
+	for _, finding := range slices.Concat(findings, literalSecrets(c.inst), unprobedModels(c.inst)) {
 		c.note(finding)
 	}
 	return nil
+}
+
+// literalSecrets warns of values that travel in the Assembly because they are written into the configuration.
+func literalSecrets(inst *config.Instance) []preflight.Finding {
+	var findings []preflight.Finding
+	for _, path := range inst.LiteralSecrets() {
+		findings = append(findings, preflight.Finding{
+			Severity: preflight.Warn, Code: preflight.CodeLiteralSecret, Object: "Instance " + inst.Name,
+			Message: path + " stands literally in jr2.config.ts, which travels to the cluster in a ConfigMap — read it from process.env, or name a Secret with valueFrom",
+			Fix:     "move the value of " + path + " to .env and read it from process.env",
+		})
+	}
+	return findings
 }
 
 // unprobedModels says aloud what this version does not check.

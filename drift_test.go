@@ -128,6 +128,29 @@ func TestGitTokenStays(t *testing.T) {
 	}
 }
 
+// TestLiteralSecretsAreTold: what is written into jr2.config.ts travels in the Assembly; what is read from the environment does not.
+func TestLiteralSecretsAreTold(t *testing.T) {
+	w := theWorld(t, node("a"))
+	files := map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf(
+		`harness: { env: [{ name: "WRITTEN", value: "written-down" }, { name: "READ", value: process.env.READ }] }`)}
+	told := w.up(t, folder(t, files), into("literal"), func(o *jr2.Options) { o.Env["READ"] = "from-the-shell" })
+	must(t, told.err)
+	if !strings.Contains(told.lines, "harness.env[0].value stands literally") || strings.Contains(told.lines, "harness.env[1]") || strings.Contains(told.lines, "written-down") {
+		t.Errorf("told:\n%s", told.lines)
+	}
+	maps, err := w.client.CoreV1().ConfigMaps("literal").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, found := range maps.Items {
+		text := fmt.Sprint(found.Data, found.Annotations)
+		for _, chunk := range found.BinaryData {
+			text += string(chunk)
+		}
+		if strings.Contains(text, "from-the-shell") {
+			t.Errorf("ConfigMap %s holds a value of the environment", found.Name)
+		}
+	}
+}
+
 // TestInstancesDoNotFightOverTheOperator: each of two Instances with different classes and mirrors finds nothing to change.
 func TestInstancesDoNotFightOverTheOperator(t *testing.T) {
 	w := theWorld(t, node("a"))

@@ -31,6 +31,7 @@ const (
 	CodeRegistryHost         = "registry-host"
 	CodeInstanceNote         = "instance-note"
 	CodeSigningKey           = "signing-key-minted-anew"
+	CodeLiteralSecret        = "literal-secret"
 	CodeGitToken             = "git-token-unset"
 	CodeOperatorDown         = "operator-unavailable"
 	CodeNoSandboxNode        = "no-sandbox-node"
