@@ -115,3 +115,8 @@ func ExampleServeIsolated() {
 	fmt.Println(err != nil)
 	// Output: true
 }
+
+func ExampleRedactURL() {
+	fmt.Println(config.RedactURL("https://ana:s3cret@models.example.test/v1"))
+	// Output: https://ana:xxxxx@models.example.test/v1
+}
