@@ -42,7 +42,7 @@ func build(t *testing.T, inst *config.Instance, contexts map[string]string) *Ass
 }
 
 func TestBuild(t *testing.T) {
-	a := build(t, first(instance("/work/a")), second(instance("/work/a")))
+	a := build(t, first(instance("/src/a")), second(instance("/src/a")))
 	if len(a.Hash) != 12 || strings.Trim(a.Hash, "0123456789abcdef") != "" {
 		t.Errorf("the hash is %q", a.Hash)
 	}
@@ -72,7 +72,7 @@ func first(inst *config.Instance, _ map[string]string) *config.Instance       { 
 func second(_ *config.Instance, contexts map[string]string) map[string]string { return contexts }
 
 func TestHashNamesTheContentAlone(t *testing.T) {
-	base := build(t, first(instance("/work/a")), second(instance("/work/a")))
+	base := build(t, first(instance("/src/a")), second(instance("/src/a")))
 	for name, test := range map[string]struct {
 		change func(*config.Instance, map[string]string)
 		same   bool
@@ -94,7 +94,7 @@ func TestHashNamesTheContentAlone(t *testing.T) {
 		"an image context": {func(i *config.Instance, c map[string]string) { c[i.Workflows[1].Workspaces[0].Image] = "ffffffffffff" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inst, contexts := instance("/work/a")
+			inst, contexts := instance("/src/a")
 			test.change(inst, contexts)
 			if same := build(t, inst, contexts).Hash == base.Hash; same != test.same {
 				t.Errorf("same hash: %v, want %v", same, test.same)
@@ -132,18 +132,18 @@ func TestBuildFromAGoValue(t *testing.T) {
 		}
 		return inst
 	}
-	one, two := value("/work/a", "hidden-one", "r.example.com/one"), value("/home/b", "hidden-two", "r.example.com/two")
+	one, two := value("/src/a", "hidden-one", "r.example.com/one"), value("/home/b", "hidden-two", "r.example.com/two")
 	a := build(t, one, nil)
 	if b := build(t, two, nil); !bytes.Equal(a.Archive, b.Archive) {
 		t.Errorf("differs with machine or secrets:\n%s\n%s", a.Manifest.Config, b.Manifest.Config)
 	}
-	if bytes.Contains(a.Archive, []byte("hidden")) || bytes.Contains(a.Archive, []byte("/work/a")) {
+	if bytes.Contains(a.Archive, []byte("hidden")) || bytes.Contains(a.Archive, []byte("/src/a")) {
 		t.Errorf("the archive holds a secret or a path: %s", a.Manifest.Config)
 	}
 	if len(a.Modules) != 0 || !bytes.Contains(a.Manifest.Config, []byte(`"images/tools"`)) {
 		t.Errorf("config %s", a.Manifest.Config)
 	}
-	if one.Secrets[0].Value.Reveal() != "hidden-one" || one.Harness.Provider.APIKey.Reveal() != "hidden-one" || one.Root != "/work/a" ||
+	if one.Secrets[0].Value.Reveal() != "hidden-one" || one.Harness.Provider.APIKey.Reveal() != "hidden-one" || one.Root != "/src/a" ||
 		one.Workflows[1].Workspaces[0].Image != "file:///work/a/images/tools/" {
 		t.Error("Build changed the Instance")
 	}
@@ -156,7 +156,7 @@ func TestBuildRefuses(t *testing.T) {
 		"one twice": {{Name: "x"}, {Name: "x"}},
 		"too large": {{Name: "x", Source: make([]byte, MaxSize)}},
 	} {
-		inst, _ := instance("/work/a")
+		inst, _ := instance("/src/a")
 		inst.Modules = modules
 		if a, err := Build(inst, nil); err == nil {
 			t.Errorf("%s: built %s", name, a.Hash)
@@ -171,7 +171,7 @@ func TestOpenRefuses(t *testing.T) {
 	file := func(name, text string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(text)), Linkname: text}
 	}
-	good := build(t, first(instance("/work/a")), nil).Archive
+	good := build(t, first(instance("/src/a")), nil).Archive
 	for name, archive := range map[string][]byte{
 		"nothing":          nil,
 		"no tar":           []byte(strings.Repeat("x", 2000)),
@@ -222,7 +222,7 @@ func tarOf(t *testing.T, headers ...tar.Header) []byte {
 }
 
 func FuzzOpen(f *testing.F) {
-	inst, contexts := instance("/work/a")
+	inst, contexts := instance("/src/a")
 	a, err := Build(inst, contexts)
 	if err != nil {
 		f.Fatal(err)
