@@ -144,7 +144,7 @@ func TestBuildFromAGoValue(t *testing.T) {
 		t.Errorf("config %s", a.Manifest.Config)
 	}
 	if one.Secrets[0].Value.Reveal() != "hidden-one" || one.Harness.Provider.APIKey.Reveal() != "hidden-one" || one.Root != "/src/a" ||
-		one.Workflows[1].Workspaces[0].Image != "file:///work/a/images/tools/" {
+		one.Workflows[1].Workspaces[0].Image != "file:///src/a/images/tools/" {
 		t.Error("Build changed the Instance")
 	}
 }
