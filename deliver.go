@@ -48,6 +48,7 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	if err != nil {
 		return nil, err
 	}
+	c.digests = decision.Digests
 	for _, note := range decision.Notes {
 		c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note})
 	}

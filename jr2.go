@@ -72,15 +72,16 @@ type converge struct {
 	inst     *config.Instance  // load
 	unread   error             // load: why the Instance was read in part only
 	sizes    []config.WorkspaceSize
-	asked    bool           // contact: somebody agreed to the namespace
-	cluster  cluster        // connect
-	server   string         // floor: gitVersion
-	set      platforms.Set  // platforms
-	nodes    []corev1.Node  // platforms: nil when the configuration names the set
-	input    render.Input   // kit: grows with the image map and the signing key
-	ran      bool           // recall: the Instance has an Orchestrator from an earlier converge
-	previous *images.Record // recall: which images it runs; nil when nothing says so
-	record   images.Record  // images: what it will run
+	asked    bool              // contact: somebody agreed to the namespace
+	cluster  cluster           // connect
+	server   string            // floor: gitVersion
+	set      platforms.Set     // platforms
+	nodes    []corev1.Node     // platforms: nil when the configuration names the set
+	input    render.Input      // kit: grows with the image map and the signing key
+	ran      bool              // recall: the Instance has an Orchestrator from an earlier converge
+	previous *images.Record    // recall: which images it runs; nil when nothing says so
+	record   images.Record     // images: what it will run
+	digests  map[string]string // images: content digests of the image contexts by folder
 }
 
 // Result is what a converge saw and did.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/assembly"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
@@ -19,7 +18,7 @@ import (
 
 // assembly publishes the Instance's code and looks at what is current then.
 func (c *converge) assembly(ctx context.Context) error {
-	built, err := c.buildAssembly(ctx)
+	built, err := assembly.Build(c.inst, c.contextDigests())
 	if err != nil {
 		return err
 	}
@@ -59,19 +58,16 @@ func (c *converge) assembly(ctx context.Context) error {
 	return nil
 }
 
-func (c *converge) buildAssembly(ctx context.Context) (*Assembly, error) {
+// contextDigests gives the digests that the images were planned with, as Workspaces name their contexts.
+func (c *converge) contextDigests() map[string]string {
 	digests := map[string]string{}
 	for _, found := range c.inst.ImageContexts() {
-		digest, err := images.ContextDigest(ctx, found.Dir)
-		if err != nil {
-			return nil, err
-		}
-		digests[found.Key] = digest
+		digests[found.Key] = c.digests[found.Dir]
 		if found.Default {
-			digests[c.inst.DefaultImage] = digest
+			digests[c.inst.DefaultImage] = c.digests[found.Dir]
 		}
 	}
-	return assembly.Build(c.inst, digests)
+	return digests
 }
 
 // labels are those of everything that an Instance has in its namespace.

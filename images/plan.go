@@ -35,6 +35,8 @@ type Decision struct {
 	Registry  string
 	Platforms []string
 	Images    []Image
+	// Digests are the content digests of all Contexts by their Dir, also of those that share an Image.
+	Digests map[string]string
 	// Force is Request.Force: a registry that holds a ref does not save its build.
 	Force bool
 	// Notes are warnings, each one line.
@@ -83,7 +85,7 @@ func (e *NoKindLoadError) Error() string {
 // A *NoRegistryError or *NoKindLoadError comes only when something has to be built or delivered; the Decision comes with it.
 // Two keys with one content and name (images/default that a Machine also names by URL) share a ref, which Deliver builds once.
 func Plan(ctx context.Context, req Request) (*Decision, error) {
-	d := &Decision{Instance: req.Instance, Registry: req.Registry, Platforms: req.Platforms, Force: req.Force}
+	d := &Decision{Instance: req.Instance, Registry: req.Registry, Platforms: req.Platforms, Force: req.Force, Digests: map[string]string{}}
 	seen := map[string]bool{}
 	var errs []error
 	for _, c := range req.Contexts {
@@ -92,6 +94,7 @@ func Plan(ctx context.Context, req Request) (*Decision, error) {
 			errs = append(errs, err)
 			continue
 		}
+		d.Digests[c.Dir] = img.Digest
 		if !seen[img.Key] { // one folder may be named by several Workspaces
 			seen[img.Key] = true
 			d.Images = append(d.Images, img)

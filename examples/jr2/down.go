@@ -50,15 +50,7 @@ func (d *down) run(ctx context.Context) error {
 	d.options.Confirm = asker[jr2.Removal](d.streams)
 	d.options.Events = out.event
 	result, err := d.remove(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = interrupted{err}
-	}
-	if err != nil {
-		out.failed(err)
-		return reported{err}
-	}
-	out.done(result)
-	return nil
+	return end(ctx, out, result, err)
 }
 
 func (d *down) remove(ctx context.Context) (*jr2.DownResult, error) {

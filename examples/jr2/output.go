@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,3 +90,23 @@ func (p jsonPrinter) failed(err error) {
 func (p jsonPrinter) print(line any) {
 	p.out.Encode(line) //nolint:errcheck // as above
 }
+
+// end tells how a command ended, and returns its error as told.
+func end(ctx context.Context, out printer, result any, err error) error {
+	if err != nil && ctx.Err() != nil {
+		err = interrupted{err}
+	}
+	if err != nil {
+		out.failed(err)
+		return reported{err}
+	}
+	out.done(result)
+	return nil
+}
+
+// interrupted is how a command ends that the user ended. What its steps say then is noise: that they were cut off.
+type interrupted struct{ err error }
+
+func (interrupted) Error() string { return "interrupted — run it again to complete what was begun" }
+
+func (i interrupted) Unwrap() error { return i.err }

@@ -57,15 +57,7 @@ func (u *up) run(ctx context.Context) error {
 	u.options.Confirm = u.confirm()
 	u.options.Events = out.event
 	result, err := u.converge(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = interrupted{err}
-	}
-	if err != nil {
-		out.failed(err)
-		return reported{err}
-	}
-	out.done(result)
-	return nil
+	return end(ctx, out, result, err)
 }
 
 func (u *up) converge(ctx context.Context) (*jr2.Result, error) {
@@ -78,13 +70,6 @@ func (u *up) converge(ctx context.Context) (*jr2.Result, error) {
 	}
 	return jr2.Converge(ctx, u.options)
 }
-
-// interrupted is how a command ends that the user ended. What its steps say then is noise: that they were cut off.
-type interrupted struct{ err error }
-
-func (interrupted) Error() string { return "interrupted — run it again to complete what was begun" }
-
-func (i interrupted) Unwrap() error { return i.err }
 
 // confirm asks on the terminal; without one there is nobody to ask.
 func (u *up) confirm() func(context.Context, jr2.FirstContact) (bool, error) {
