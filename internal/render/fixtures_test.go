@@ -84,7 +84,7 @@ func review(t *testing.T) Input {
 				{Name: "author", Path: []string{}, Model: "gw/big", Access: "write"},
 				{Name: "triage", Path: []string{"triage"}, Model: "gw/big", Access: "none"},
 			},
-			Workspaces: []config.Workspace{{Image: "file:///work/review/images/tools/"}},
+			Workspaces: []config.Workspace{{Image: "file:///src/review/images/tools/"}},
 		}},
 	})
 	in.Namespace = "team-review"
