@@ -100,3 +100,22 @@ func (e *TerminatingError) Error() string {
 	}
 	return text
 }
+
+// An ImmutableError is an object of which a field is to change that the server does not let change.
+type ImmutableError struct {
+	Ref    Ref
+	Fields []string // as the server names them: "spec.template"
+	Err    error
+}
+
+func (e *ImmutableError) Error() string {
+	text := fmt.Sprintf("%s: %s can't be changed once it is made", e.Ref, strings.Join(e.Fields, ", "))
+	if len(e.Fields) == 0 {
+		text = fmt.Sprintf("%s: a field of it can't be changed once it is made: %v", e.Ref, e.Err)
+	}
+	if e.Ref.Group == "batch" && e.Ref.Kind == "Job" {
+		return text + " — make it a hook, give it a new name, or allow Jobs to be made again"
+	}
+	return text + " — give it a new name, or allow its kind to be made again"
+}
+func (e *ImmutableError) Unwrap() error { return e.Err }

@@ -8,7 +8,7 @@ type Event interface{ event() }
 // Applied says that an object of the set is as asked.
 type Applied struct {
 	Ref    Ref
-	Action Action // Created, Configured or Unchanged
+	Action Action // Created, Configured, Unchanged, Minted, Recreated or Ran
 }
 
 // Removed says what became of an object that left the set, or that Remove was asked to remove.
@@ -39,6 +39,26 @@ type Progress struct {
 	Status   Status
 }
 
+// WaveStarted says that the objects of a wave are written from now on.
+type WaveStarted struct {
+	Phase   Phase
+	Wave    int
+	Objects int
+}
+
+// Unready is an object that is waited for, and what it waits for; it is sent when that changes.
+type Unready struct {
+	Ref    Ref
+	Status Status
+}
+
+// HookStarted says that a hook was made, or that one that an earlier run left running is waited for (Joined).
+type HookStarted struct {
+	Ref    Ref
+	Phase  Phase
+	Joined bool
+}
+
 // LockHeld says that another converge holds the lock.
 type LockHeld struct {
 	Namespace, Name string
@@ -52,6 +72,10 @@ func (Retrying) event() {}
 func (Waiting) event()  {}
 func (Progress) event() {}
 func (LockHeld) event() {}
+
+func (WaveStarted) event() {}
+func (Unready) event()     {}
+func (HookStarted) event() {}
 
 // Warned is a warning that the server sent with its answer.
 type Warned struct {

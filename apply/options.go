@@ -25,9 +25,41 @@ type Options struct {
 	DryRun bool
 	// Retry bounds retries of refused or failed requests, per object.
 	Retry Retry
+	// Verify says how an unchanged object is told from a changed one.
+	Verify Verification
+	// Recreate lists kinds, as "Job.batch", whose objects may be deleted and made again when the server says that a field which is to
+	// change is immutable. None when empty: then such an object is an *ImmutableError.
+	Recreate []string
+	// Hooks says when the hooks of the set run.
+	Hooks HookRuns
+	// Wait makes Apply wait until the last wave is ready too. Earlier waves are always waited for: see WaveAnnotation.
+	Wait bool
+	// Ready bounds and refines those waits.
+	Ready WaitOptions
 	// Events receives what happens, one call at a time; nil discards.
 	Events func(Event)
 }
+
+// Verification is a way to tell that an object needs no write.
+type Verification string
+
+const (
+	// VerifyMetadata, the zero Verification, compares what the server notes about our fields: one list for each kind and namespace.
+	VerifyMetadata Verification = ""
+	// VerifyFull has the server dry-run the write of every object.
+	VerifyFull Verification = "full"
+)
+
+// HookRuns says when hooks run.
+type HookRuns string
+
+const (
+	// HooksOnChange, the zero HookRuns, runs each hook once for a content of the set: again when anything in the set was changed, and
+	// again when it did not succeed. Argo CD runs them at each sync, which would make an unchanged set a change.
+	HooksOnChange HookRuns = ""
+	// HooksAlways runs each hook in each Apply.
+	HooksAlways HookRuns = "always"
+)
 
 // Conflicts decides what happens to a field that another manager owns with another value.
 type Conflicts struct {

@@ -8,6 +8,12 @@ const (
 	Configured Action = "configured"
 	Unchanged  Action = "unchanged"
 	Pruned     Action = "pruned"
+	// Ran is a hook that ran to its end.
+	Ran Action = "ran"
+	// Minted is a Secret for which values were made; Why names the keys.
+	Minted Action = "minted"
+	// Recreated is an object that was deleted and made again, because a field of it is immutable; Why names the field.
+	Recreated Action = "recreated"
 	// Kept is an object that left the set and stays in the cluster; Why says for which reason.
 	Kept Action = "kept"
 	// Terminating is an object that was deleted and is held by finalizers; Why names them. The next Apply looks again.
@@ -30,8 +36,17 @@ type Outcome struct {
 	Objects []ObjectResult `json:"objects"`
 }
 
-// Changed counts the objects that were created, configured or pruned.
-func (o *Outcome) Changed() int { return o.Count(Created) + o.Count(Configured) + o.Count(Pruned) }
+// Changed counts the objects that were created, configured, pruned, minted or recreated, and the hooks that ran.
+func (o *Outcome) Changed() int {
+	n := 0
+	for _, r := range o.Objects {
+		switch r.Action {
+		case Created, Configured, Pruned, Ran, Minted, Recreated:
+			n++
+		}
+	}
+	return n
+}
 
 // Count counts the objects to which one thing happened.
 func (o *Outcome) Count(a Action) int {

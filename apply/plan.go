@@ -34,7 +34,15 @@ const (
 	WillConfigure Intent = "configure"
 	WillLeave     Intent = "unchanged"
 	WillPrune     Intent = "prune"
-	WillKeep      Intent = "keep" // it left the set and stays; Why says for which reason
+	// WillAdopt is an object that exists and is of no set: its fields change as under WillConfigure, or none does.
+	WillAdopt Intent = "adopt"
+	// WillRecreate is an object to delete and make again; Why names the immutable field.
+	WillRecreate Intent = "recreate"
+	// WillMint is a Secret for which values are made; Why names the keys.
+	WillMint Intent = "mint"
+	// WillRun is a hook that runs.
+	WillRun  Intent = "run"
+	WillKeep Intent = "keep" // it left the set and stays; Why says for which reason
 	// WillArrive is an object to create that the server can't judge before the set's own namespace, kind or other ground is there.
 	WillArrive Intent = "arrives"
 	// WillConflict is an object that others hold: fields of it (Conflicts), or all of it (another set). Apply refuses.

@@ -20,7 +20,17 @@ type Status struct {
 	Message string
 	// Note is what a person should know about a rollout that is done: "staged, needs pod deletion".
 	Note string
+	// On is what nobody but the cluster can give: a node, or room in a quota. Message then holds the cluster's own words.
+	On WaitsOn
 }
+
+// WaitsOn is what an object waits for that this engine does not control. Such a wait is no failure.
+type WaitsOn string
+
+const (
+	OnNode  WaitsOn = "node"
+	OnQuota WaitsOn = "quota"
+)
 
 // Ready reads the rollout of a Deployment, StatefulSet or DaemonSet from its status, without any request, by the definitions of
 // kubectl rollout status. It differs where those can never come true: a StatefulSet or DaemonSet that is updated OnDelete is done when

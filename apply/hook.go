@@ -1,0 +1,23 @@
+package apply
+
+// Annotations by which the objects of a set say their place in it. The names and the values are Argo CD's, so that one directory serves both.
+const (
+	// WaveAnnotation puts an object into a wave: a whole number, 0 when it is not there. A wave starts when all objects of the one before
+	// are ready. Objects of one wave go by kind: namespaces first, webhook configurations last.
+	WaveAnnotation = "argocd.argoproj.io/sync-wave"
+	// HookAnnotation makes an object a hook of one or more phases: "PreSync", "Sync", "PostSync", "SyncFail", with commas between them. "Skip"
+	// leaves the object out.
+	HookAnnotation = "argocd.argoproj.io/hook"
+	// HookDeletePolicyAnnotation says when a hook is deleted: "HookSucceeded", "HookFailed", "BeforeHookCreation" (the default), with commas.
+	HookDeletePolicyAnnotation = "argocd.argoproj.io/hook-delete-policy"
+)
+
+// A Phase is a part of an Apply.
+type Phase string
+
+const (
+	PreSync  Phase = "PreSync"  // before the first ordinary object
+	Sync     Phase = "Sync"     // with the ordinary objects, in the same waves
+	PostSync Phase = "PostSync" // when all of the set is ready
+	SyncFail Phase = "SyncFail" // when one of the phases above failed
+)
