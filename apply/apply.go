@@ -46,7 +46,7 @@ type run struct {
 	results []ObjectResult // as set.Objects; an empty action is an object that was not reached
 	pruned  []ObjectResult
 	records map[Ref]record
-	started [waveCount]time.Time
+	started [tierCount]time.Time
 	steps   map[Ref]Step // of the plan that is carried out; nil when there is none
 }
 
@@ -190,13 +190,13 @@ func (r *run) keep(ctx context.Context) error {
 }
 
 func (r *run) writeWaves(ctx context.Context) error {
-	for w, indexes := range wavesOf(r.set.Objects) {
+	for w, indexes := range tiersOf(r.set.Objects) {
 		r.started[w] = time.Now()
 		err := r.each(len(indexes), func(i int) error { return r.applyIndex(ctx, indexes[i]) })
 		if err != nil {
 			return err
 		}
-		if w == waveKinds && len(indexes) > 0 {
+		if w == tierKinds && len(indexes) > 0 {
 			if err := r.settleKinds(ctx, r.outcome().Objects); err != nil {
 				return err
 			}

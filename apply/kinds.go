@@ -18,7 +18,7 @@ var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 func kindsOf(objs []*unstructured.Unstructured) map[string]bool {
 	kinds := map[string]bool{}
 	for _, o := range objs {
-		if waveOf(RefOf(o)) != waveKinds {
+		if tierOf(RefOf(o)) != tierKinds {
 			continue
 		}
 		group, _ := dig(o.Object, "spec", "group").(string)
@@ -37,7 +37,7 @@ func (r *run) arrives(ref Ref) bool {
 func (r *run) settleKinds(ctx context.Context, results []ObjectResult) error {
 	var moved []Ref
 	for _, x := range results {
-		if waveOf(x.Ref) == waveKinds && (x.Action == Created || x.Action == Configured || !r.served(x.Ref)) {
+		if tierOf(x.Ref) == tierKinds && (x.Action == Created || x.Action == Configured || !r.served(x.Ref)) {
 			moved = append(moved, x.Ref)
 		}
 	}

@@ -4,55 +4,55 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 // The waves in which a set is written; each needs what the earlier ones made. Within a wave nothing depends on anything.
 const (
-	waveNamespaces = iota
-	waveKinds      // CustomResourceDefinitions
-	waveGround     // what pods and bindings refer to: classes, quotas, roles, accounts, configuration, claims
-	waveNetwork    // Services and NetworkPolicies, and the bindings of the roles
-	waveWorkloads
-	waveRest     // custom resources, autoscalers, budgets, ingresses
-	waveWebhooks // they judge every later write, so their servers must run
-	waveCount
+	tierNamespaces = iota
+	tierKinds      // CustomResourceDefinitions
+	tierGround     // what pods and bindings refer to: classes, quotas, roles, accounts, configuration, claims
+	tierNetwork    // Services and NetworkPolicies, and the bindings of the roles
+	tierWorkloads
+	tierRest     // custom resources, autoscalers, budgets, ingresses
+	tierWebhooks // they judge every later write, so their servers must run
+	tierCount
 )
 
-// waveOf puts a kind into its wave.
-func waveOf(r Ref) int {
+// tierOf puts a kind into its wave.
+func tierOf(r Ref) int {
 	switch r.Group {
 	case "":
 		switch r.Kind {
 		case "Namespace":
-			return waveNamespaces
+			return tierNamespaces
 		case "Service":
-			return waveNetwork
+			return tierNetwork
 		case "Pod", "ReplicationController":
-			return waveWorkloads
+			return tierWorkloads
 		}
-		return waveGround
+		return tierGround
 	case "apiextensions.k8s.io":
-		return waveKinds
+		return tierKinds
 	case "scheduling.k8s.io", "storage.k8s.io", "node.k8s.io":
-		return waveGround
+		return tierGround
 	case "rbac.authorization.k8s.io":
 		if r.Kind == "RoleBinding" || r.Kind == "ClusterRoleBinding" {
-			return waveNetwork // a binding to a role that is not there is refused to those who are not admins
+			return tierNetwork // a binding to a role that is not there is refused to those who are not admins
 		}
-		return waveGround
+		return tierGround
 	case "networking.k8s.io":
 		if r.Kind == "NetworkPolicy" {
-			return waveNetwork // before the first pod that it is about
+			return tierNetwork // before the first pod that it is about
 		}
 	case "apps", "batch":
-		return waveWorkloads
+		return tierWorkloads
 	case "admissionregistration.k8s.io", "apiregistration.k8s.io":
-		return waveWebhooks
+		return tierWebhooks
 	}
-	return waveRest
+	return tierRest
 }
 
-// wavesOf splits the indexes of the objects into waves.
-func wavesOf(objs []*unstructured.Unstructured) [waveCount][]int {
-	var waves [waveCount][]int
+// tiersOf splits the indexes of the objects into waves.
+func tiersOf(objs []*unstructured.Unstructured) [tierCount][]int {
+	var waves [tierCount][]int
 	for i, o := range objs {
-		w := waveOf(RefOf(o))
+		w := tierOf(RefOf(o))
 		waves[w] = append(waves[w], i)
 	}
 	return waves

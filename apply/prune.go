@@ -14,15 +14,15 @@ import (
 // prune deletes what the inventory lists and the set no longer holds, the last wave first. It returns the results and takes out of
 // records what is gone or is not ours.
 func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult, error) {
-	var waves [waveCount][]record
+	var waves [tierCount][]record
 	for _, rec := range slices.SortedFunc(maps.Values(records), func(a, b record) int { return compareRefs(a.Ref, b.Ref) }) {
 		if !r.wanted[rec.key()] {
-			w := waveOf(rec.Ref)
+			w := tierOf(rec.Ref)
 			waves[w] = append(waves[w], rec)
 		}
 	}
 	var all []ObjectResult
-	for w := waveCount - 1; w >= 0; w-- {
+	for w := tierCount - 1; w >= 0; w-- {
 		results := make([]ObjectResult, len(waves[w]))
 		forget := make([]bool, len(waves[w]))
 		err := r.each(len(waves[w]), func(i int) (err error) {

@@ -187,7 +187,7 @@ func conflictsOf(err error) []Conflict {
 
 // noMatch makes the retrier wait for a kind that comes with this set, and give up soon on any other.
 func (r *run) noMatch(ref Ref, err error) error {
-	if r.kinds[ref.Group+"/"+ref.Kind] || time.Since(r.started[waveOf(ref)]) < strangerKindWait {
+	if r.kinds[ref.Group+"/"+ref.Kind] || time.Since(r.started[tierOf(ref)]) < strangerKindWait {
 		return err
 	}
 	return final{&ObjectError{Ref: ref, Class: ClassNoMatch, Err: err}}
