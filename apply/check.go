@@ -22,6 +22,8 @@ func checkObject(o *unstructured.Unstructured) []fault {
 	}
 	checkMetadata(o.Object, "", &faults)
 	checkKeys(o, &faults)
+	_, misplaced := positionOf(o)
+	faults = append(faults, misplaced...)
 	return faults
 }
 

@@ -21,11 +21,15 @@ func kindsOf(objs []*unstructured.Unstructured) map[string]bool {
 		if tierOf(RefOf(o)) != tierKinds {
 			continue
 		}
-		group, _ := dig(o.Object, "spec", "group").(string)
-		kind, _ := dig(o.Object, "spec", "names", "kind").(string)
-		kinds[group+"/"+kind] = true
+		brought := broughtBy(o)
+		kinds[brought.Group+"/"+brought.Kind] = true
 	}
 	return kinds
+}
+
+// broughtBy is the kind that a CustomResourceDefinition defines, as a Ref without a name.
+func broughtBy(crd *unstructured.Unstructured) Ref {
+	return Ref{Group: text(dig(crd.Object, "spec", "group")), Kind: text(dig(crd.Object, "spec", "names", "kind"))}
 }
 
 // arrives says that a dry run can't show the object to the server, because its kind or its namespace is only in the set.

@@ -23,6 +23,7 @@ type order struct {
 	ref  Ref
 	body *unstructured.Unstructured
 	want string
+	pos  position
 }
 
 // newOrder marks a copy of the object as one of the set, unless it is shared.
@@ -36,6 +37,7 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 		return order{}, fmt.Errorf("%s: %w", RefOf(o), err)
 	}
 	ord := order{ref: RefOf(o), body: body, want: hash(raw)}
+	ord.pos, _ = positionOf(o) // NewSet found the faults
 	if ord.isSecret() {
 		annotate(body, wantAnnotation, ord.want)
 	}

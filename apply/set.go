@@ -31,6 +31,8 @@ func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
 // resourceVersion, generation, managedFields), and fails with a *SetError that lists every object without a kind or name, every
 // duplicate, every label or annotation that is not a string (also of a pod template) and every repeated key of a list that the server
 // merges by key (Service ports, container ports, env, …). stringData of a Secret becomes data.
+// Annotations that say the place of an object in the order (WaveAnnotation, HookAnnotation) must be understood; objects that Argo CD is told
+// to skip are left out.
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
 	var docs []document
 	var problems []Problem
@@ -54,6 +56,9 @@ func newSet(name, namespace string, docs []document, problems []Problem) (*Set, 
 	for _, d := range docs {
 		for _, f := range checkObject(d.object) {
 			problems = append(problems, Problem{Origin: d.origin, Ref: RefOf(d.object), Path: f.path, Text: f.text})
+		}
+		if p, _ := positionOf(d.object); p.skip {
+			continue
 		}
 		set.Objects = append(set.Objects, d.object)
 	}

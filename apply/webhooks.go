@@ -18,22 +18,38 @@ const webhookServerWait = 3 * time.Minute
 // awaitServers holds a webhook configuration back until the Services of this set that it calls have an endpoint. Registered earlier,
 // it would refuse every write, perhaps that of its own server too.
 func (r *run) awaitServers(ctx context.Context, o order) error {
-	if o.ref.Group != "admissionregistration.k8s.io" || r.opts.DryRun {
+	if r.opts.DryRun {
 		return nil
 	}
-	hooks, _ := o.body.Object["webhooks"].([]any)
-	for _, hook := range hooks {
-		namespace, _ := dig(hook, "clientConfig", "service", "namespace").(string)
-		name, _ := dig(hook, "clientConfig", "service", "name").(string)
-		if !r.wanted[Ref{Kind: "Service", Namespace: namespace, Name: name}] {
+	for _, s := range serversOf(o) {
+		if !r.wanted[s.ref()] {
 			continue
 		}
-		webhook, _ := dig(hook, "name").(string)
-		if err := r.awaitEndpoint(ctx, o.ref, webhook, namespace, name); err != nil {
+		if err := r.awaitEndpoint(ctx, o.ref, s.webhook, s.namespace, s.service); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A server is the Service that a webhook calls.
+type server struct{ webhook, namespace, service string }
+
+func (s server) ref() Ref { return Ref{Kind: "Service", Namespace: s.namespace, Name: s.service} }
+
+// serversOf lists the Services that a webhook configuration calls; none for other objects.
+func serversOf(o order) []server {
+	if o.ref.Group != "admissionregistration.k8s.io" {
+		return nil
+	}
+	var all []server
+	hooks, _ := o.body.Object["webhooks"].([]any)
+	for _, hook := range hooks {
+		if service, ok := dig(hook, "clientConfig", "service").(map[string]any); ok {
+			all = append(all, server{text(dig(hook, "name")), text(service["namespace"]), text(service["name"])})
+		}
+	}
+	return all
 }
 
 func (r *run) awaitEndpoint(ctx context.Context, ref Ref, webhook, namespace, service string) error {

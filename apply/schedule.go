@@ -1,0 +1,87 @@
+package apply
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A wave is what is written together: the objects of one phase with one number, by the tiers of their kinds.
+type wave struct {
+	turn
+	tiers [tierCount][]int // indexes of the objects
+}
+
+// A turn is when a wave comes.
+type turn struct {
+	phase  Phase
+	number int
+}
+
+func compareTurns(a, b turn) int {
+	return cmp.Or(rank(a.phase)-rank(b.phase), cmp.Compare(a.number, b.number))
+}
+
+// schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What annotations say gives way
+// to what can't be otherwise: a Namespace and a CustomResourceDefinition come no later than the first object that needs them, and a webhook
+// configuration no earlier than the Services of the set that it calls.
+func schedule(orders []order) []wave {
+	waves := map[turn]*wave{}
+	for i, turns := range turnsOf(orders) {
+		for _, t := range turns {
+			if waves[t] == nil {
+				waves[t] = &wave{turn: t}
+			}
+			tier := tierOf(orders[i].ref)
+			waves[t].tiers[tier] = append(waves[t].tiers[tier], i)
+		}
+	}
+	var all []wave
+	for _, t := range slices.SortedFunc(maps.Keys(waves), compareTurns) {
+		all = append(all, *waves[t])
+	}
+	return all
+}
+
+// turnsOf lists for each object when it is written: once, or once for each phase of a hook.
+func turnsOf(orders []order) [][]turn {
+	all := make([][]turn, len(orders))
+	ground := map[Ref]int{} // what others need: Namespaces by their name, definitions by the kind that they bring
+	for i, o := range orders {
+		if !o.pos.isHook() {
+			all[i] = []turn{{Sync, o.pos.wave}}
+		}
+		for _, p := range o.pos.phases {
+			all[i] = append(all[i], turn{p, o.pos.wave})
+		}
+		switch tierOf(o.ref) {
+		case tierNamespaces:
+			ground[o.ref.key()] = i
+		case tierKinds:
+			ground[broughtBy(o.body)] = i
+		}
+	}
+	needs := func(i int, what Ref) {
+		if g, ok := ground[what]; ok && g != i && compareTurns(all[i][0], all[g][0]) < 0 {
+			all[g][0] = all[i][0]
+		}
+	}
+	for i, o := range orders {
+		needs(i, Ref{Kind: "Namespace", Name: o.ref.Namespace})
+		needs(i, Ref{Group: o.ref.Group, Kind: o.ref.Kind})
+	}
+	services := map[Ref]int{}
+	for i, o := range orders {
+		if o.ref.Group == "" && o.ref.Kind == "Service" {
+			services[o.ref.key()] = i
+		}
+	}
+	for i, o := range orders {
+		for _, s := range serversOf(o) {
+			if at, ok := services[s.ref()]; ok && compareTurns(all[i][0], all[at][0]) < 0 {
+				all[i][0] = all[at][0]
+			}
+		}
+	}
+	return all
+}
