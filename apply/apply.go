@@ -15,8 +15,11 @@ import (
 // Apply brings the set into the cluster: it looks at what is there, writes what differs, in order, and prunes last. It copies cfg
 // and switches the client-side rate limiter off. A second Apply of an equal set writes nothing and reports no change.
 //
-// The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ObjectError, or several of them joined: objects that can be
-// applied in the same wave are, and no later wave starts.
+// Objects whose annotations give them waves or make them hooks (WaveAnnotation, HookAnnotation) are written in that order: a wave starts
+// when what the one before wrote is ready and its hooks succeeded. Without such annotations nothing is waited for, unless Options.Wait asks.
+//
+// The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ImmutableError, *ObjectError, *HookError, those of WaitReady, or several
+// of them joined: objects that can be applied in the same wave are, and no later wave starts. Then the hooks of SyncFail run.
 func Apply(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*Outcome, error) {
 	r, err := newRun(cfg, set, opts)
 	if err != nil {
@@ -37,10 +40,14 @@ type run struct {
 	retry   retrier
 
 	orders []order         // as set.Objects
+	asked  []string        // the wants of the orders as the set has them, before anything was left to others
+	waves  []wave          // in the order in which they come
 	wanted map[Ref]bool    // the keys of the set
 	kinds  map[string]bool // that the set brings
 	inv    *inventory
 	live   *live
+
+	keeping sync.Mutex // the inventory is written by one at a time
 
 	mu      sync.Mutex
 	results []ObjectResult // as set.Objects; an empty action is an object that was not reached
@@ -62,8 +69,10 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 			return nil, err
 		}
 		r.orders = append(r.orders, ord)
+		r.asked = append(r.asked, ord.want)
 		r.wanted[ord.ref.key()] = true
 	}
+	r.waves = schedule(r.orders)
 	var err error
 	r.cluster, err = connect(cfg, r.events)
 	return r, err
@@ -78,7 +87,10 @@ func (r *run) look(ctx context.Context) error {
 	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
 		return err
 	}
-	return r.leaveReplicas(ctx)
+	if err := r.leaveReplicas(ctx); err != nil {
+		return err
+	}
+	return r.openRelease()
 }
 
 // write does what is to be done.
@@ -92,7 +104,7 @@ func (r *run) write(ctx context.Context) error {
 	if err := r.writeWaves(ctx); err != nil {
 		// What was done is worth keeping, and the next run completes it without this too.
 		if ctx.Err() == nil && !r.opts.DryRun {
-			err = errors.Join(err, r.keep(ctx))
+			err = errors.Join(err, r.runFailHooks(ctx), r.keep(ctx))
 		}
 		return err
 	}
@@ -163,7 +175,7 @@ func (r *run) announce(ctx context.Context) error {
 			}
 		}
 	}
-	more := false
+	more := !r.inv.holdsRelease()
 	for _, o := range r.orders {
 		if _, ok := r.records[o.ref.key()]; !ok {
 			r.records[o.ref.key()] = record{Ref: o.ref}
@@ -180,29 +192,18 @@ func (r *run) keep(ctx context.Context) error {
 	if r.opts.Shared {
 		return nil
 	}
+	r.keeping.Lock()
+	defer r.keeping.Unlock()
+	r.mu.Lock()
+	records := maps.Clone(r.records)
+	r.mu.Unlock()
 	return r.retry.do(ctx, r.inv.ref(), func(ctx context.Context) error {
-		err := r.inv.write(ctx, r.records)
+		err := r.inv.write(ctx, records)
 		if errors.Is(err, ErrInventoryMoved) {
 			return final{err}
 		}
 		return err
 	})
-}
-
-func (r *run) writeWaves(ctx context.Context) error {
-	for w, indexes := range tiersOf(r.set.Objects) {
-		r.started[w] = time.Now()
-		err := r.each(len(indexes), func(i int) error { return r.applyIndex(ctx, indexes[i]) })
-		if err != nil {
-			return err
-		}
-		if w == tierKinds && len(indexes) > 0 {
-			if err := r.settleKinds(ctx, r.outcome().Objects); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // applyIndex writes the object of that index, unless it was written already.

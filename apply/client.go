@@ -83,6 +83,21 @@ func (c *cluster) in(m *meta.RESTMapping, r Ref) (metadata.ResourceInterface, er
 	return c.meta.Resource(m.Resource).Namespace(r.Namespace), nil
 }
 
+// full returns the client of whole objects for an object. What it reads of a Secret holds values.
+func (c *cluster) full(r Ref) (dynamic.ResourceInterface, error) {
+	m, err := c.mapping(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.in(m, r); err != nil { // it checks that a namespace is named
+		return nil, err
+	}
+	if m.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.dynamic.Resource(m.Resource), nil
+	}
+	return c.dynamic.Resource(m.Resource).Namespace(r.Namespace), nil
+}
+
 // metaSource watches the metadata of one object.
 func metaSource(at metadata.ResourceInterface, name string) source {
 	return source{

@@ -119,3 +119,13 @@ func (e *ImmutableError) Error() string {
 	return text + " — give it a new name, or allow its kind to be made again"
 }
 func (e *ImmutableError) Unwrap() error { return e.Err }
+
+// A HookError is a hook that could not be made, or did not succeed.
+type HookError struct {
+	Ref   Ref
+	Phase Phase
+	Err   error
+}
+
+func (e *HookError) Error() string { return fmt.Sprintf("the %s hook %s: %v", e.Phase, e.Ref, e.Err) }
+func (e *HookError) Unwrap() error { return e.Err }

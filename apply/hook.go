@@ -21,3 +21,16 @@ const (
 	PostSync Phase = "PostSync" // when all of the set is ready
 	SyncFail Phase = "SyncFail" // when one of the phases above failed
 )
+
+// releaseAnnotation is the mark of the release and the phase that a hook was made for: "7 Sync". It tells a hook that a cut-off run left
+// running from one of an earlier release.
+const releaseAnnotation = "jr2.dev/release"
+
+// A hookRun is one run of a hook.
+type hookRun struct {
+	ref   Ref
+	phase Phase
+}
+
+// String is "Sync Job.batch demo/migrate".
+func (h hookRun) String() string { return string(h.phase) + " " + h.ref.String() }

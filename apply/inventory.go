@@ -37,6 +37,7 @@ type inventory struct {
 
 	head    *corev1.ConfigMap // as last read or written; nil when there is none
 	records map[Ref]record
+	release *release // as it is to be stored; nil when the set has no hooks
 }
 
 const (
@@ -44,6 +45,7 @@ const (
 	inventoryLimit   = 900 << 10 // an object may have 1 MiB in etcd
 	recordsKey       = "inventory.json"
 	chunksKey        = "chunks.json"
+	releaseKey       = "release.json"
 )
 
 type inventoryFile struct {
@@ -65,7 +67,7 @@ func loadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 }
 
 func (i *inventory) read(ctx context.Context) error {
-	i.head, i.records = nil, map[Ref]record{}
+	i.head, i.records, i.release = nil, map[Ref]record{}, nil
 	head, err := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && Classify(err) == ClassNotFound {
 		return nil
@@ -100,6 +102,11 @@ func (i *inventory) read(ctx context.Context) error {
 			i.records[r.key()] = r
 		}
 	}
+	if raw := head.Data[releaseKey]; raw != "" {
+		if err := json.Unmarshal([]byte(raw), &i.release); err != nil {
+			return fmt.Errorf("the release in the inventory does not read: %w", err)
+		}
+	}
 	i.head = head
 	return nil
 }
@@ -114,6 +121,19 @@ func chunkNames(head *corev1.ConfigMap) ([]string, error) {
 		return nil, fmt.Errorf("the inventory does not read: %w", err)
 	}
 	return names, nil
+}
+
+// holdsRelease says that the release is stored as it is.
+func (i *inventory) holdsRelease() bool {
+	stored := ""
+	if i.head != nil {
+		stored = i.head.Data[releaseKey]
+	}
+	if i.release == nil {
+		return stored == ""
+	}
+	raw, err := json.Marshal(i.release)
+	return err == nil && string(raw) == stored
 }
 
 // write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
@@ -140,6 +160,13 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 			return err
 		}
 		data = map[string]string{chunksKey: string(raw)}
+	}
+	if i.release != nil {
+		raw, err := json.Marshal(i.release)
+		if err != nil {
+			return err
+		}
+		data[releaseKey] = string(raw)
 	}
 	if i.head != nil && maps.Equal(i.head.Data, data) {
 		i.records = maps.Clone(records)

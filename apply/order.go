@@ -1,8 +1,7 @@
 package apply
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-// The waves in which a set is written; each needs what the earlier ones made. Within a wave nothing depends on anything.
+// The tiers of kinds, in which the objects of a wave are written; each needs what the earlier ones made. Within a tier nothing depends on
+// anything.
 const (
 	tierNamespaces = iota
 	tierKinds      // CustomResourceDefinitions
@@ -14,7 +13,7 @@ const (
 	tierCount
 )
 
-// tierOf puts a kind into its wave.
+// tierOf puts a kind into its tier.
 func tierOf(r Ref) int {
 	switch r.Group {
 	case "":
@@ -46,16 +45,6 @@ func tierOf(r Ref) int {
 		return tierWebhooks
 	}
 	return tierRest
-}
-
-// tiersOf splits the indexes of the objects into waves.
-func tiersOf(objs []*unstructured.Unstructured) [tierCount][]int {
-	var waves [tierCount][]int
-	for i, o := range objs {
-		w := tierOf(RefOf(o))
-		waves[w] = append(waves[w], i)
-	}
-	return waves
 }
 
 // holdsData says that deleting an object of this kind may lose what nobody can make again.

@@ -135,7 +135,14 @@ func intentOf(a Action) Intent {
 
 // Changes counts the steps that would change the cluster.
 func (p *Plan) Changes() int {
-	return p.Count(WillCreate) + p.Count(WillConfigure) + p.Count(WillPrune) + p.Count(WillArrive)
+	n := 0
+	for _, s := range p.Steps {
+		switch s.Intent {
+		case WillCreate, WillConfigure, WillPrune, WillArrive, WillAdopt, WillRecreate, WillMint, WillRun:
+			n++
+		}
+	}
+	return n
 }
 
 // Count counts the steps with one intent.

@@ -17,6 +17,9 @@ import (
 
 // step says what is to be done to one object.
 func (r *run) step(ctx context.Context, o order) Step {
+	if o.pos.isHook() {
+		return r.hookStep(ctx, o)
+	}
 	now := r.live.get(o.ref)
 	s := Step{Ref: o.ref}
 	if now != nil {

@@ -1,0 +1,142 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// writeWaves writes all waves but those of a failure. A wave that others follow is waited for, unless nothing is left to write after it:
+// then a converge of an unchanged set costs no look at the state of its objects.
+func (r *run) writeWaves(ctx context.Context) error {
+	for n, w := range r.waves {
+		if w.phase == SyncFail {
+			break
+		}
+		r.tellWave(w)
+		started, err := r.writeWave(ctx, w)
+		if err != nil {
+			return err // hooks that were started go on; the next run joins them
+		}
+		if err := r.settleWave(ctx, w, started, r.opts.Wait || r.followed(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellWave says that a wave begins, where waves mean something.
+func (r *run) tellWave(w wave) {
+	if len(r.waves) > 1 && !r.opts.DryRun {
+		r.events.emit(WaveStarted{Phase: w.phase, Wave: w.number, Objects: len(w.indexes())})
+	}
+}
+
+func (w wave) indexes() []int { return slices.Concat(w.tiers[:]...) }
+
+// followed says that a wave after that one has something to write.
+func (r *run) followed(n int) bool {
+	for _, w := range r.waves[n+1:] {
+		if w.phase == SyncFail {
+			continue
+		}
+		for _, i := range w.indexes() {
+			o := r.orders[i]
+			if o.pos.isHook() && r.hookDue(hookRun{o.ref, w.phase}) || !o.pos.isHook() && !r.isCurrent(o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isCurrent says that the look showed an object to be as asked, so that nothing is to be written.
+func (r *run) isCurrent(o order) bool {
+	now := r.live.get(o.ref)
+	return now != nil && o.asAsked(now, r.inv.records[o.ref.key()], r.opts.FieldManager)
+}
+
+// A startedHook is a hook that runs.
+type startedHook struct {
+	index int
+	hookRun
+}
+
+// writeWave writes the objects of a wave and starts its hooks, tier by tier.
+func (r *run) writeWave(ctx context.Context, w wave) (started []startedHook, err error) {
+	for tier, indexes := range w.tiers {
+		r.started[tier] = time.Now()
+		due := make([]bool, len(indexes))
+		err := r.each(len(indexes), func(n int) (err error) {
+			i := indexes[n]
+			if !r.orders[i].pos.isHook() {
+				return r.applyIndex(ctx, i)
+			}
+			due[n], err = r.startHook(ctx, i, hookRun{r.orders[i].ref, w.phase})
+			return err
+		})
+		for n, i := range indexes {
+			if due[n] {
+				started = append(started, startedHook{i, hookRun{r.orders[i].ref, w.phase}})
+			}
+		}
+		if err != nil {
+			return started, err
+		}
+		if tier == tierKinds && len(indexes) > 0 {
+			if err := r.settleKinds(ctx, r.outcome().Objects); err != nil {
+				return started, err
+			}
+		}
+	}
+	return started, nil
+}
+
+// settleWave waits for the hooks of a wave, and for its objects when they must be ready.
+func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, ready bool) error {
+	var refs []Ref
+	if ready && !r.opts.DryRun {
+		for _, i := range w.indexes() {
+			if !r.orders[i].pos.isHook() {
+				refs = append(refs, r.orders[i].ref)
+			}
+		}
+	}
+	objects := make(chan error, 1)
+	go func() {
+		if len(refs) == 0 {
+			objects <- nil
+			return
+		}
+		objects <- r.cluster.waitReady(ctx, refs, r.waitOptions())
+	}()
+	err := r.each(len(started), func(n int) error { return r.finishHook(ctx, started[n].index, started[n].hookRun) })
+	return errors.Join(err, <-objects)
+}
+
+func (r *run) waitOptions() WaitOptions {
+	opts := r.opts.Ready
+	if opts.Events == nil {
+		opts.Events = r.events.emit
+	}
+	return opts
+}
+
+// runFailHooks runs the hooks of SyncFail, wave by wave.
+func (r *run) runFailHooks(ctx context.Context) error {
+	for _, w := range r.waves {
+		if w.phase != SyncFail {
+			continue
+		}
+		r.tellWave(w)
+		started, err := r.writeWave(ctx, w)
+		if err == nil {
+			err = r.settleWave(ctx, w, started, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
