@@ -5,14 +5,18 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // A Status is how far an object's rollout is.
 type Status struct {
 	Done bool
-	// Failed says that the rollout gave up at FailedAt. It may be left from an earlier one: see RolloutOptions.Grace.
+	// Failed says that it gave up at FailedAt. It may be left from an earlier rollout: see RolloutOptions.Grace. Without a FailedAt it
+	// is final and counts at once.
 	Failed bool
 	// FailedAt is also set, without Failed, while the status is about an older generation that failed.
 	FailedAt time.Time
@@ -20,7 +24,8 @@ type Status struct {
 	Message string
 	// Note is what a person should know about a rollout that is done: "staged, needs pod deletion".
 	Note string
-	// On is what nobody but the cluster can give: a node, or room in a quota. Message then holds the cluster's own words.
+	// On is what nobody but the cluster can give: a node, room in a quota, or the end of a gate. Message then holds the cluster's own
+	// words. Ready alone sees only a suspension; WaitReady looks at pods and events.
 	On WaitsOn
 }
 
@@ -30,43 +35,105 @@ type WaitsOn string
 const (
 	OnNode  WaitsOn = "node"
 	OnQuota WaitsOn = "quota"
+	// OnGate is a queue or a person that holds pods back: a scheduling gate, or the suspension of a Job.
+	OnGate WaitsOn = "gate"
 )
 
-// Ready reads the rollout of a Deployment, StatefulSet or DaemonSet from its status, without any request, by the definitions of
-// kubectl rollout status. It differs where those can never come true: a StatefulSet or DaemonSet that is updated OnDelete is done when
-// its old pods are ready, and a partition that covers all replicas is done at once. Other kinds are done as soon as they exist.
+// Ready reads from an object's status whether it is ready, without any request.
+//
+// Deployment, StatefulSet and DaemonSet go by the definitions of kubectl rollout status, but where those can never come true: a
+// StatefulSet or DaemonSet that is updated OnDelete is done when its old pods are ready, a partition that covers all replicas is done at
+// once, and a DaemonSet without a node is done. A ReplicaSet is done when its pods are available. A Job is done when it is Complete and
+// failed when it is Failed; a suspended one is done with a note, unless it is a hook or in a queue: those wait OnGate. A Pod is done when
+// it is Ready or Succeeded, and a hook Pod that ends by its restart policy only when it Succeeded. A PersistentVolumeClaim is done when it
+// is Bound (WaitReady knows more of classes that bind late); a Service of type LoadBalancer when it has an address, any other at once; an
+// Ingress at once, because without a controller it never gets an address; a CronJob at once; a Namespace while it is Active; a
+// CustomResourceDefinition when it is Established; an APIService when it is Available.
+//
+// Everything else, custom resources first of all, goes by the field's conventions: a status.observedGeneration that is behind the
+// generation waits; the condition Stalled fails and Reconciling waits; the condition Ready, or else Available, decides; without them, or
+// without a status, the object is done as soon as it exists. A condition with an observedGeneration of its own that is behind says nothing.
+//
+// An object that is being deleted failed. Typed objects of other kinds than those of the groups apps, batch and core need their TypeMeta.
 func Ready(obj runtime.Object) Status {
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		return readyDeployment(o)
-	case *appsv1.StatefulSet:
-		return readyStatefulSet(o)
-	case *appsv1.DaemonSet:
-		return readyDaemonSet(o)
-	case runtime.Unstructured:
-		return readyUnstructured(o)
+	status, ends := read(obj)
+	if m, err := meta.Accessor(obj); err == nil && m.GetDeletionTimestamp() != nil && !(ends && (status.Done || status.Failed)) {
+		return Status{Failed: true, Message: "it is being deleted"}
 	}
-	return Status{Done: true, Message: "exists"}
+	return status
 }
 
-func readyUnstructured(o runtime.Unstructured) Status {
-	gvk := o.GetObjectKind().GroupVersionKind()
-	var into runtime.Object
-	switch {
-	case gvk.Group == appsv1.GroupName && gvk.Kind == "Deployment":
-		into = &appsv1.Deployment{}
-	case gvk.Group == appsv1.GroupName && gvk.Kind == "StatefulSet":
-		into = &appsv1.StatefulSet{}
-	case gvk.Group == appsv1.GroupName && gvk.Kind == "DaemonSet":
-		into = &appsv1.DaemonSet{}
-	default:
-		return Status{Done: true, Message: "exists"}
+// read returns the status, and whether the object ends by itself, so that its end counts even while it is being deleted.
+func read(obj runtime.Object) (status Status, ends bool) {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return readyDeployment(o), false
+	case *appsv1.StatefulSet:
+		return readyStatefulSet(o), false
+	case *appsv1.DaemonSet:
+		return readyDaemonSet(o), false
+	case *appsv1.ReplicaSet:
+		return readyReplicaSet(o), false
+	case *batchv1.Job:
+		return readyJob(o), true
+	case *corev1.Pod:
+		return readyPod(o), true
+	case *corev1.PersistentVolumeClaim:
+		return readyClaim(o), false
+	case *corev1.Service:
+		return readyService(o), false
+	case *corev1.Namespace:
+		return readyNamespace(o), false
+	case *unstructured.Unstructured:
+		return readUnstructured(o)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.UnstructuredContent(), into); err != nil {
-		return Status{Message: "its status does not read: " + err.Error()}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return Status{Message: "its status does not read: " + err.Error()}, false
 	}
-	return Ready(into)
+	return readUnstructured(&unstructured.Unstructured{Object: content})
 }
+
+func readUnstructured(o *unstructured.Unstructured) (status Status, ends bool) {
+	var into runtime.Object
+	switch gk := o.GroupVersionKind().GroupKind(); gk.String() {
+	case "Deployment.apps":
+		into = &appsv1.Deployment{}
+	case "StatefulSet.apps":
+		into = &appsv1.StatefulSet{}
+	case "DaemonSet.apps":
+		into = &appsv1.DaemonSet{}
+	case "ReplicaSet.apps":
+		into = &appsv1.ReplicaSet{}
+	case "Job.batch":
+		into = &batchv1.Job{}
+	case "Pod":
+		into = &corev1.Pod{}
+	case "PersistentVolumeClaim":
+		into = &corev1.PersistentVolumeClaim{}
+	case "Service":
+		into = &corev1.Service{}
+	case "Namespace":
+		into = &corev1.Namespace{}
+	case "CustomResourceDefinition.apiextensions.k8s.io":
+		return readyDefinition(o), false
+	case "APIService.apiregistration.k8s.io":
+		return readyAPIService(o), false
+	case "HorizontalPodAutoscaler.autoscaling":
+		return readyAutoscaler(o), false
+	default:
+		if readyAtOnce(gk) {
+			return exists(), false
+		}
+		return readyCustom(o), false
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+		return Status{Message: "its status does not read: " + err.Error()}, false
+	}
+	return read(into)
+}
+
+func exists() Status { return Status{Done: true, Message: "exists"} }
 
 func waiting(format string, args ...any) Status { return Status{Message: fmt.Sprintf(format, args...)} }
 

@@ -103,6 +103,9 @@ func (j *progressJudge) see(s Status, now time.Time) (Status, time.Duration) {
 		}
 		return s, 0
 	}
+	if s.FailedAt.IsZero() {
+		return s, 0
+	}
 	if first {
 		j.stale = s.FailedAt
 	}
