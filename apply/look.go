@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,10 +13,12 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// live is the metadata of the objects that exist, by key. A Ref that is not in it does not exist, or its kind is not served yet.
+// live is the metadata of the objects that exist, by key. A Ref that is not in it does not exist, or its kind is not served yet, or
+// nobody could look.
 type live struct {
-	mu   sync.Mutex
-	objs map[Ref]*metav1.PartialObjectMetadata
+	mu     sync.Mutex
+	objs   map[Ref]*metav1.PartialObjectMetadata
+	unseen map[Ref]error // why nobody could look
 }
 
 func (l *live) get(r Ref) *metav1.PartialObjectMetadata {
@@ -28,6 +31,26 @@ func (l *live) put(r Ref, o *metav1.PartialObjectMetadata) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.objs[r.key()] = o
+	delete(l.unseen, r.key())
+}
+
+// hide notes that nobody could look at some objects.
+func (l *live) hide(refs []Ref, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unseen == nil {
+		l.unseen = map[Ref]error{}
+	}
+	for _, r := range refs {
+		l.unseen[r.key()] = why
+	}
+}
+
+// hidden says why nobody could look at an object; nil when somebody did.
+func (l *live) hidden(r Ref) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unseen[r.key()]
 }
 
 // A place is where one list finds objects: a kind in one namespace, or a cluster-scoped kind.
@@ -36,7 +59,11 @@ type place struct {
 }
 
 // lookAt reads the metadata of all the refs: one list for each kind and namespace, one get where there is a single object. A kind
-// that is not served has no objects; whether that is an error shows when one is to be written.
+// that is not served has no objects; whether that is an error shows when one is to be written. A group whose own server is away is no
+// reason to leave the rest of the set alone: its objects are looked at when they are to be written.
+//
+// The lists ask for the newest state and not for the one that the server has at hand (resourceVersion "0"): what an older state shows as
+// unchanged may have been changed. The server answers both from its memory. They are metadata alone, in protobuf.
 func (r *run) lookAt(ctx context.Context, refs []Ref) (*live, error) {
 	found := &live{objs: map[Ref]*metav1.PartialObjectMetadata{}}
 	places := map[place][]Ref{}
@@ -56,6 +83,10 @@ func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 	var mapping *meta.RESTMapping
 	err := r.retry.do(ctx, refs[0], func(context.Context) (err error) {
 		mapping, err = r.cluster.mapping(refs[0])
+		if one := (*awayError)(nil); errors.As(err, &one) {
+			found.hide(refs, err)
+			return nil
+		}
 		if meta.IsNoMatchError(err) {
 			return nil
 		}
@@ -111,4 +142,30 @@ func (r *run) getMeta(ctx context.Context, at metadata.ResourceInterface, ref Re
 		return err
 	})
 	return got, err
+}
+
+// seen looks at an object that nobody could look at before, and refuses it when it is another set's.
+func (r *run) seen(ctx context.Context, ref Ref) error {
+	if r.live.hidden(ref) == nil {
+		return nil
+	}
+	var at metadata.ResourceInterface
+	err := r.retry.do(ctx, ref, func(context.Context) (err error) {
+		if at, err = r.cluster.at(ref); meta.IsNoMatchError(err) {
+			return nil // the write has its own way with these
+		}
+		return err
+	})
+	if err != nil || at == nil {
+		return err
+	}
+	now, err := r.getMeta(ctx, at, ref)
+	if err != nil {
+		return err
+	}
+	r.live.put(ref, now)
+	if now == nil {
+		return nil
+	}
+	return r.ownedByOther(ref, now)
 }

@@ -1,44 +1,145 @@
 package apply
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/restmapper"
 )
 
-// A mapper knows the resources of the kinds that the server serves. It asks once, and again after reset; a group whose server is away
-// is left out. client-go's deferred mapper would do, but its cache reports trouble to the process's log.
+// A mapper knows the resources of the kinds that the server serves. It asks for each group and version when the first of its kinds is
+// met, and again after reset. The list of everything, which client-go's mappers read, takes as many requests as a set of two groups does
+// here and is a hundred times as large; it says nothing of a group whose server is away; and of a kind that has just arrived it knows
+// later.
 type mapper struct {
 	discovery discovery.DiscoveryInterface
 
-	mu    sync.Mutex
-	known meta.RESTMapper // nil when it is to be asked for
+	mu     sync.Mutex
+	served map[schema.GroupVersion]*servedVersion
 }
 
-// mapping tells the resource of a kind in one version, or in the preferred one when the version is empty. A kind that is not known is
-// an error for which meta.IsNoMatchError holds.
+// A servedVersion is the answer about one version of a group. Its lock is held while the server is asked, so that it is asked once.
+type servedVersion struct {
+	mu    sync.Mutex
+	known bool
+	kinds map[string]metav1.APIResource
+}
+
+// mapping tells the resource of a kind in one version, or in the first one that has it when the version is empty. A kind that is not
+// served is an error for which meta.IsNoMatchError holds; a group whose server is away, an *awayError.
 func (m *mapper) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil {
-		groups, err := restmapper.GetAPIGroupResources(m.discovery)
+	versions := []string{gvk.Version}
+	if gvk.Version == "" {
+		var err error
+		if versions, err = m.versions(gvk.Group); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range versions {
+		gv := schema.GroupVersion{Group: gvk.Group, Version: v}
+		kinds, err := m.kinds(gv)
 		if err != nil {
 			return nil, err
 		}
-		m.known = restmapper.NewDiscoveryRESTMapper(groups)
+		if r, ok := kinds[gvk.Kind]; ok {
+			scope := meta.RESTScopeRoot
+			if r.Namespaced {
+				scope = meta.RESTScopeNamespace
+			}
+			return &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(gvk.Kind), Scope: scope}, nil
+		}
 	}
-	if gvk.Version == "" {
-		return m.known.RESTMapping(gvk.GroupKind())
+	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: slices.DeleteFunc(versions, func(v string) bool { return v == "" })}
+}
+
+// kinds lists what one version of a group has; nothing when it is not served.
+func (m *mapper) kinds(gv schema.GroupVersion) (map[string]metav1.APIResource, error) {
+	m.mu.Lock()
+	if m.served == nil {
+		m.served = map[schema.GroupVersion]*servedVersion{}
 	}
-	return m.known.RESTMapping(gvk.GroupKind(), gvk.Version)
+	s := m.served[gv]
+	if s == nil {
+		s = &servedVersion{}
+		m.served[gv] = s
+	}
+	m.mu.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known {
+		return s.kinds, nil
+	}
+	list, err := m.discovery.ServerResourcesForGroupVersion(gv.String())
+	if apierrors.IsNotFound(err) {
+		list, err = &metav1.APIResourceList{}, nil
+	}
+	if err != nil {
+		return nil, away(gv, err)
+	}
+	s.known, s.kinds = true, map[string]metav1.APIResource{}
+	for _, r := range list.APIResources {
+		if _, twice := s.kinds[r.Kind]; !twice && !strings.Contains(r.Name, "/") {
+			s.kinds[r.Kind] = r
+		}
+	}
+	return s.kinds, nil
+}
+
+// versions lists the versions of a group, the server's favourite first.
+func (m *mapper) versions(group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	var g metav1.APIGroup
+	err := m.discovery.RESTClient().Get().AbsPath("/apis", group).Do(context.Background()).Into(&g)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	versions := []string{g.PreferredVersion.Version}
+	for _, v := range g.Versions {
+		if v.Version != g.PreferredVersion.Version {
+			versions = append(versions, v.Version)
+		}
+	}
+	return versions, nil
 }
 
 // reset forgets what is known, because kinds came or went.
 func (m *mapper) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known = nil
+	m.served = nil
+}
+
+// An awayError says that the API server answers, and that the one behind it which serves a group does not.
+type awayError struct {
+	gv  schema.GroupVersion
+	err error
+}
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("the server that serves %s is away: %v", e.gv, e.err)
+}
+func (e *awayError) Unwrap() error { return e.err }
+
+// away tells a group whose own server is away from an API server that is.
+func away(gv schema.GroupVersion, err error) error {
+	status := apierrors.APIStatus(nil)
+	if gv.Group != "" && errors.As(err, &status) && status.Status().Code == http.StatusServiceUnavailable {
+		return &awayError{gv, err}
+	}
+	return err
 }

@@ -28,6 +28,13 @@ func (r *run) planned(ref Ref) (Step, bool) {
 	return s, ok && s.version != ""
 }
 
+// plannedToGo says that no plan is carried out, or that it has the object go: what came to be deletable after the look stays.
+func (r *run) plannedToGo(ref Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.steps == nil || r.steps[ref.key()].Intent == WillPrune
+}
+
 // A movedObject is an object to which something else would have to be done than the plan says.
 type movedObject struct{ ref Ref }
 

@@ -50,6 +50,9 @@ func (r *run) pruneOne(ctx context.Context, rec record) (result ObjectResult, fo
 	kept := func(why string, args ...any) ObjectResult {
 		return ObjectResult{Ref: rec.Ref, UID: string(rec.UID), Action: Kept, Why: fmt.Sprintf(why, args...)}
 	}
+	if why := r.live.hidden(rec.Ref); why != nil {
+		return kept("nobody can tell whether it is there: %v", why), false, nil
+	}
 	at, err := r.cluster.at(rec.Ref)
 	if meta.IsNoMatchError(err) {
 		return kept("its kind is not served, so nobody can tell whether it is there"), false, nil
@@ -72,6 +75,8 @@ func (r *run) pruneOne(ctx context.Context, rec record) (result ObjectResult, fo
 			return kept("nothing shows that this set made it"), true, nil
 		case now.DeletionTimestamp != nil:
 			return terminatingResult(rec.Ref, now), false, nil
+		case !r.plannedToGo(rec.Ref):
+			return kept("the plan did not say that it goes"), false, nil
 		case !r.mayDelete(ctx, rec.Ref):
 			return kept("it holds data; name it to have it removed"), false, nil
 		case r.opts.DryRun:

@@ -46,11 +46,7 @@ func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (Objec
 	absent := ObjectResult{Ref: ref, Action: Absent}
 	at, err := r.cluster.at(ref)
 	if meta.IsNoMatchError(err) {
-		gone, err := r.unserved(ref)
-		if err == nil && gone {
-			return absent, nil
-		}
-		return ObjectResult{Ref: ref}, &ObjectError{Ref: ref, Class: ClassNoMatch, Err: errors.Join(errUnknownKind, err)}
+		return absent, nil
 	}
 	if err != nil {
 		return ObjectResult{Ref: ref}, err
@@ -78,24 +74,4 @@ func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (Objec
 		return ObjectResult{Ref: ref, UID: string(now.UID), Action: Terminating, Why: errors.Unwrap(err).Error()}, nil
 	}
 	return ObjectResult{Ref: ref, UID: string(now.UID), Action: Pruned}, err
-}
-
-var errUnknownKind = errors.New("the server could not be asked for its kind")
-
-// unserved says that the server itself, asked for this group and version, does not serve the kind. The mapper alone can't tell: it
-// leaves out groups whose server is away.
-func (r *run) unserved(ref Ref) (bool, error) {
-	list, err := r.cluster.typed.Discovery().ServerResourcesForGroupVersion(ref.GroupVersionKind().GroupVersion().String())
-	switch Classify(err) {
-	case ClassNone:
-		for _, x := range list.APIResources {
-			if x.Kind == ref.Kind {
-				return false, nil
-			}
-		}
-		return true, nil
-	case ClassNoMatch, ClassNotFound:
-		return true, nil
-	}
-	return false, err
 }
