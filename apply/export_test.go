@@ -36,3 +36,13 @@ func ReadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 
 // Diff is what a plan says about an object that becomes another one.
 func Diff(before, after *unstructured.Unstructured) []FieldChange { return diff(before, after) }
+
+// ForgetHooks has the inventory forget which hooks succeeded, as a run that ended before that was written leaves it.
+func ForgetHooks(ctx context.Context, client kubernetes.Interface, set *Set) error {
+	inv, err := loadInventory(ctx, client, set)
+	if err != nil {
+		return err
+	}
+	inv.release.Done = nil
+	return inv.write(ctx, inv.records)
+}

@@ -24,6 +24,8 @@ const (
 	CrashLoopBackOff Trouble = "CrashLoopBackOff"
 	// OOMKilled is CrashLoopBackOff whose last exit was the memory limit's.
 	OOMKilled Trouble = "OOMKilled"
+	// Failed is a pod whose containers ended with exit code 1 and are not started again, as that of a Job.
+	Failed Trouble = "Failed"
 	// NotReady is a container that runs and whose readiness probe fails.
 	NotReady Trouble = "NotReady"
 	// ContainerCreating never gets further.
@@ -56,6 +58,7 @@ func troubles() []trouble {
 			reason: "BackOff", message: "Back-off restarting failed container"},
 		{name: OOMKilled, phase: "Running", state: backOff, lastState: ended("OOMKilled", 137), restarts: 3,
 			reason: "BackOff", message: "Back-off restarting failed container"},
+		{name: Failed, phase: "Failed", state: ended("Error", 1), reason: "Failed", message: "Error: the container ended with exit code 1"},
 		{name: NotReady, phase: "Running", state: `{running: {startedAt: {{ $now | Quote }}}}`,
 			reason: "Unhealthy", message: "Readiness probe failed: HTTP probe failed with statuscode: 503"},
 		{name: ContainerCreating, phase: "Pending", state: `{waiting: {reason: ContainerCreating}}`,
