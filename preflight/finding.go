@@ -38,6 +38,35 @@ const (
 	CodeSizeTooLarge         = "size-too-large"
 )
 
+// Stable codes of the findings about a set of objects.
+const (
+	CodePlaceholder         = "placeholder"
+	CodeImageUnpinned       = "image-unpinned"
+	CodeImageInvalid        = "image-invalid"
+	CodeImageMissing        = "image-missing"
+	CodeImageDockerHub      = "image-docker-hub"
+	CodeImagePlatform       = "image-platform"
+	CodeUnschedulable       = "unschedulable"
+	CodeNotSchedulableYet   = "not-schedulable-yet"
+	CodeRuntimeClassMissing = "runtime-class-missing"
+	CodeRuntimeClassTiny    = "runtime-class-overhead"
+	CodePodSecurity         = "pod-security"
+	CodePodSecurityLabel    = "pod-security-label"
+	CodePodSecurityRunning  = "pod-security-running"
+	CodePodRefused          = "pod-refused"
+	CodePodQuotaNever       = "pod-quota-never"
+	CodePodQuotaFull        = "pod-quota-full"
+	CodePodNeedsMissing     = "pod-needs-missing"
+	CodeAntiAffinity        = "anti-affinity"
+	CodeAntiAffinityDrain   = "anti-affinity-drain"
+	CodeAntiAffinityRollout = "anti-affinity-rollout"
+	CodeDisruptionNever     = "disruption-never"
+	CodeDisruptionNone      = "disruption-matches-nothing"
+	CodeDisruptionOverlap   = "disruption-overlap"
+	// CodeNotLookedAt is a Note: a check of the set could not look.
+	CodeNotLookedAt = "not-looked-at"
+)
+
 // A Finding is one thing that is wrong.
 type Finding struct {
 	Severity Severity `json:"severity"`

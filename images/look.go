@@ -1,0 +1,118 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"jr2.dev/jr2/platforms"
+)
+
+// A Target is what an image reference points to now.
+type Target struct {
+	// Digest of the manifest, or of the manifest list: "sha256:…".
+	Digest string
+	// Platforms for which it holds an image, in normal form and sorted; none for an artifact that is no image.
+	Platforms []string
+}
+
+// An AbsentError is a registry's clear word that it holds no such image.
+type AbsentError struct {
+	Ref string
+	Err error
+}
+
+func (e *AbsentError) Error() string { return fmt.Sprintf("the registry holds no image %s", e.Ref) }
+func (e *AbsentError) Unwrap() error { return e.Err }
+
+// Look asks the registry of ref what it points to. The keychain, the transport and the rule for plain http are those of the Registry.
+//
+// One request reads a manifest list, whose word about platforms is believed; an image without a list, or an entry of a list that states
+// no platform, costs two more for its configuration. Attestations are no platform.
+//
+// The error is a *RefError for a text that is no reference, an *AbsentError when the registry says that there is no such image, and a
+// *RegistryError for anything else.
+func (r *Registry) Look(ctx context.Context, ref string) (Target, error) {
+	parsed, err := r.parse(ref)
+	if err != nil {
+		return Target{}, err
+	}
+	desc, err := remote.Get(parsed, r.options(ctx)...)
+	if isAbsent(err) {
+		return Target{}, &AbsentError{Ref: ref, Err: registryError(parsed, err)}
+	}
+	if err != nil {
+		return Target{}, registryError(parsed, err)
+	}
+	target := Target{Digest: desc.Digest.String()}
+	if target.Platforms, err = platformsOf(desc); err != nil {
+		return Target{}, registryError(parsed, err)
+	}
+	return target, nil
+}
+
+func platformsOf(desc *remote.Descriptor) ([]string, error) {
+	if !desc.MediaType.IsIndex() {
+		image, err := desc.Image()
+		if err != nil {
+			return nil, err
+		}
+		return ownPlatform(image)
+	}
+	index, err := desc.ImageIndex()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	all := platforms.FromIndex(manifest)
+	for _, entry := range unstated(manifest) {
+		image, err := index.Image(entry.Digest)
+		if err != nil {
+			return nil, err
+		}
+		own, err := ownPlatform(image)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// unstated are the entries of an index that are images and do not say for what: OCI lets the platform out.
+func unstated(index *v1.IndexManifest) []v1.Descriptor {
+	var entries []v1.Descriptor
+	for _, entry := range index.Manifests {
+		if entry.MediaType.IsImage() && entry.ArtifactType == "" && len(entry.Annotations) == 0 && entry.Platform == nil {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// ownPlatform is the platform of an image's configuration; none when that is no image's.
+func ownPlatform(image v1.Image) ([]string, error) {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if !manifest.Config.MediaType.IsConfig() {
+		return nil, nil
+	}
+	one, err := readImage(image)
+	if err != nil {
+		return nil, err
+	}
+	if normal, err := platforms.Normalize(one.own); err == nil && !strings.HasPrefix(normal, "unknown") {
+		return []string{normal}, nil
+	}
+	return nil, nil
+}
