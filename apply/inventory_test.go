@@ -100,7 +100,7 @@ func TestAnEqualSetWritesNothing(t *testing.T) {
 			t.Errorf("a Secret was read: %s", r.URL.Path)
 		}
 	}
-	if n > 3+len(s.Objects) { // discovery, the inventory, and at most one read for each kind
+	if n > 4+len(s.Objects) { // the kinds of three groups, the inventory, and at most one read for each kind
 		t.Errorf("%d requests for %d objects", n, len(s.Objects))
 	}
 }

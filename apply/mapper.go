@@ -17,9 +17,9 @@ import (
 )
 
 // A mapper knows the resources of the kinds that the server serves. It asks for each group and version when the first of its kinds is
-// met, and again after reset. The list of everything, which client-go's mappers read, takes as many requests as a set of two groups does
-// here and is a hundred times as large; it says nothing of a group whose server is away; and of a kind that has just arrived it knows
-// later.
+// met, and again after reset. The list of everything, which client-go's mappers read, is two requests and thrice as large as two groups on
+// an empty cluster, and grows with every definition there; it says nothing of a group whose server is away; and a kind that has just
+// arrived comes into it later.
 type mapper struct {
 	discovery discovery.DiscoveryInterface
 

@@ -95,3 +95,12 @@ func (o order) wantedBefore(m *metav1.PartialObjectMetadata, rec record) bool {
 	}
 	return rec.UID != "" && m.UID == rec.UID && want == o.want
 }
+
+// spent says that an object is gone because its time was over: a Job with a time to live that the set made and of which it asks the same
+// still. It is not run again unasked.
+func (o order) spent(rec record) bool {
+	return o.ref.Group == "batch" && o.ref.Kind == "Job" && dig(o.body.Object, "spec", "ttlSecondsAfterFinished") != nil &&
+		rec.UID != "" && rec.Want == o.want
+}
+
+const whySpent = "it was made before, and a Job with a time to live is not run again when it is gone"

@@ -65,6 +65,11 @@ const (
 type Conflicts struct {
 	// TakeFrom lists field managers whose fields are taken over; a conflict with any other is a *ConflictError.
 	TakeFrom []string
+	// Migrate lists field managers whose fields, as far as they updated and did not apply them, become this set's when it adopts an
+	// object, so that what the set leaves out goes away and nothing conflicts with them. Nil stands for those that wrote the object by
+	// client-side apply: "kubectl-client-side-apply", and whichever manager owns the annotation
+	// kubectl.kubernetes.io/last-applied-configuration; an empty slice, for none. An object that the set has already is not migrated.
+	Migrate []string
 }
 
 // Retry bounds how long one object's request is repeated. Each time is measured from the first failure of its class.

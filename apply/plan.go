@@ -63,6 +63,7 @@ type Step struct {
 
 	uid     types.UID // of the live object
 	version string    // of the live object that was compared
+	entry   string    // of the live object's managed fields, when WillLeave was found by a dry run
 	force   bool      // the conflicts that there are may be taken
 	err     error
 }
@@ -80,7 +81,6 @@ func makePlan(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*P
 	plan := &Plan{Version: PlanVersion, Set: set.ID(), input: func() (*Set, Options) { return set, opts }}
 	looking := opts
 	looking.DryRun = true
-	looking.Retry.Quota = -1
 	looking.Events = withoutDeeds(opts.Events)
 	r, err := newRun(cfg, set, looking)
 	if err != nil {

@@ -35,6 +35,23 @@ func (r *run) plannedToGo(ref Ref) bool {
 	return r.steps == nil || r.steps[ref.key()].Intent == WillPrune
 }
 
+// plannedToBeMadeAgain says that no plan is carried out, or that it has the object deleted and made again.
+func (r *run) plannedToBeMadeAgain(ref Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.steps == nil || r.steps[ref.key()].Intent == WillRecreate
+}
+
+// forgetVersion is called when the object that the plan saw was deleted.
+func (r *run) forgetVersion(ref Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.steps[ref.key()]; ok {
+		s.version = ""
+		r.steps[ref.key()] = s
+	}
+}
+
 // A movedObject is an object to which something else would have to be done than the plan says.
 type movedObject struct{ ref Ref }
 

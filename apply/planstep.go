@@ -20,14 +20,21 @@ func (r *run) step(ctx context.Context, o order) Step {
 	if o.pos.isHook() {
 		return r.hookStep(ctx, o)
 	}
-	now := r.live.get(o.ref)
 	s := Step{Ref: o.ref}
+	if err := r.seen(ctx, o.ref); err != nil {
+		return s.fails(WillFail, err)
+	}
+	now, rec := r.live.get(o.ref), r.inv.records[o.ref.key()]
+	if now == nil && o.spent(rec) {
+		s.Intent, s.Why = WillLeave, whySpent
+		return s
+	}
 	if now != nil {
 		s.uid = now.UID
 		if err := r.ownedByOther(o.ref, now); err != nil {
 			return s.fails(WillConflict, err)
 		}
-		if o.asAsked(now, r.inv.records[o.ref.key()], r.opts.FieldManager) {
+		if r.proven(o, now, rec) {
 			s.Intent = WillLeave
 			return s
 		}
@@ -39,31 +46,66 @@ func (r *run) step(ctx context.Context, o order) Step {
 			return s
 		}
 	}
+	return r.tried(ctx, o, s)
+}
+
+// tried says what a dry run shows. It waits for no quota: that has an end which nobody knows.
+func (r *run) tried(ctx context.Context, o order, s Step) Step {
+	retry := r.retry
+	retry.limits.Quota = -1
 	var t trial
-	err := r.retry.do(ctx, o.ref, func(ctx context.Context) (err error) {
+	err := retry.do(ctx, o.ref, func(ctx context.Context) (err error) {
 		t, err = r.try(ctx, o)
 		return err
 	})
 	var conflict *ConflictError
+	var later *arrival
 	switch {
-	case errors.Is(err, errArrivesLater):
-		s.Intent, s.Why = WillArrive, errArrivesLater.Error()
-		return s
+	case err == nil:
+		r.judge(&s, t)
+	case errors.As(err, &later):
+		s.Intent, s.Why = WillArrive, later.Error()
 	case errors.As(err, &conflict):
 		s.Conflicts = conflict.Conflicts
 		return s.fails(WillConflict, err)
 	case Classify(err) == ClassQuotaWait:
 		s.Intent, s.Why = WillCreate, "it waits for the quota: "+errors.Unwrap(err).Error()
-		if now != nil {
+		if s.uid != "" {
 			s.Intent = WillConfigure
 		}
-		return s
-	case err != nil:
+	case Classify(err) == ClassImmutable:
+		return r.triedAgain(ctx, o, s, t, err)
+	default:
 		return s.fails(WillFail, discreet(o, r.explain(ctx, o.ref, err)))
 	}
-	r.judge(&s, t)
 	return s
 }
+
+// triedAgain says whether an object with an immutable field would be deleted and made again.
+func (r *run) triedAgain(ctx context.Context, o order, s Step, t trial, refusal error) Step {
+	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error {
+		return r.recreatable(ctx, o, r.live.get(o.ref), refusal)
+	})
+	if err != nil {
+		return s.fails(WillFail, err)
+	}
+	s.Intent, s.Why, s.force = WillRecreate, whyRecreated(immutable(o.ref, refusal).Fields), t.force
+	if t.before != nil {
+		s.version = t.before.GetResourceVersion()
+	}
+	return s
+}
+
+// An arrival is why an object can't be judged before what the set brings is there.
+type arrival struct{ why string }
+
+func (a *arrival) Error() string { return a.why }
+
+const (
+	whyGround = "its kind or its namespace arrives with this set"
+	whyKind   = "the server refuses it as its kind is defined now; the set changes the definition"
+	whyNeeds  = "the server refuses it without what arrives with this set"
+)
 
 // fails makes the step one that Apply refuses.
 func (s Step) fails(i Intent, err error) Step {
@@ -82,29 +124,19 @@ type trial struct {
 // try dry-runs the write of an object onto the version that it reads.
 func (r *run) try(ctx context.Context, o order) (trial, error) {
 	var t trial
-	m, err := r.cluster.mapping(o.ref)
+	at, err := r.cluster.full(o.ref)
+	if meta.IsNoMatchError(err) && r.arrives(o.ref) {
+		return t, final{&arrival{whyGround}}
+	}
 	if meta.IsNoMatchError(err) {
-		if r.arrives(o.ref) {
-			return t, errArrivesLater
-		}
-		r.cluster.mapper.reset()
-		return t, final{r.noMatch(o.ref, err)}
+		return t, final{r.unmapped(o.ref, err)}
 	}
 	if err != nil {
 		return t, err
 	}
-	if _, err := r.cluster.in(m, o.ref); err != nil { // it checks that a namespace is named
-		return t, err
-	}
-	var at dynamic.ResourceInterface = r.cluster.dynamic.Resource(m.Resource)
-	if m.Scope.Name() == meta.RESTScopeNameNamespace {
-		at = r.cluster.dynamic.Resource(m.Resource).Namespace(o.ref.Namespace)
-	}
-	version := ""
 	t.before, err = at.Get(ctx, o.ref.Name, metav1.GetOptions{})
 	switch Classify(err) {
 	case ClassNone:
-		version = t.before.GetResourceVersion()
 	case ClassNotFound, ClassNoMatch:
 		t.before = nil
 	case ClassForbidden:
@@ -112,24 +144,53 @@ func (r *run) try(ctx context.Context, o order) (trial, error) {
 	default:
 		return t, err
 	}
-	t.after, err = r.dryPatch(ctx, at, o, version, false)
-	if Classify(err) == ClassConflict {
-		conflicts := conflictsOf(err)
-		if version == "" || !r.mayTake(conflicts) {
-			return t, &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
-		}
-		t.force = true
-		t.after, err = r.dryPatch(ctx, at, o, version, true)
-	}
+	err = r.tryOnto(ctx, at, o, &t)
+	c := Classify(err)
 	switch {
 	case err == nil:
-	case apierrors.IsNotFound(err) && r.arrives(o.ref), r.groundArrives(o.ref, Classify(err)):
-		return t, final{errArrivesLater}
+	case apierrors.IsNotFound(err) && r.arrives(o.ref):
+		return t, final{&arrival{whyGround}}
+	case r.groundArrives(o.ref, c) && c == ClassInvalid:
+		return t, final{&arrival{whyKind}}
+	case r.groundArrives(o.ref, c):
+		return t, final{&arrival{whyNeeds}}
 	case strings.Contains(err.Error(), "does not support dry run"):
 		t.after, t.unseen = nil, err.Error()
 		return t, nil
 	}
 	return t, err
+}
+
+// tryOnto dry-runs the write onto what was read, by force where the conflicts may be taken or would be migrated before.
+func (r *run) tryOnto(ctx context.Context, at dynamic.ResourceInterface, o order, t *trial) error {
+	version := ""
+	if t.before != nil {
+		version = t.before.GetResourceVersion()
+	}
+	moving, err := r.migrationOf(t.before)
+	if err != nil {
+		return err
+	}
+	t.after, err = r.dryPatch(ctx, at, o, version, false)
+	if Classify(err) == ClassConflict {
+		conflicts := slices.DeleteFunc(conflictsOf(err), func(c Conflict) bool { return moving.has(c.Manager) })
+		if version == "" || len(conflicts) == 0 && moving == nil || len(conflicts) > 0 && !r.mayTake(conflicts) {
+			return &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
+		}
+		t.force = len(conflicts) > 0
+		t.after, err = r.dryPatch(ctx, at, o, version, true)
+	}
+	if err != nil || moving == nil {
+		return err
+	}
+	dropped, err := moving.dropMigrated(t.after, r.opts.FieldManager)
+	if err != nil || !dropped {
+		return err
+	}
+	// The server fills in again what it defaults, and judges the rest.
+	t.after.SetResourceVersion(version)
+	t.after, err = at.Update(ctx, t.after, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: r.opts.FieldManager})
+	return err
 }
 
 func (r *run) dryPatch(ctx context.Context, at dynamic.ResourceInterface, o order, version string, force bool) (*unstructured.Unstructured, error) {
@@ -175,10 +236,15 @@ func (r *run) judge(s *Step, t trial) {
 		s.Intent, s.Why, s.version = WillConfigure, t.unseen, t.before.GetResourceVersion()
 	default:
 		s.uid, s.version, s.Fields = t.before.GetUID(), t.before.GetResourceVersion(), diff(t.before, t.after)
-		switch {
+		s.entry = entryOf(noted(t.after), r.opts.FieldManager)
+		switch owner := t.before.GetAnnotations()[SetAnnotation]; {
+		case !r.opts.Shared && owner == "":
+			s.Intent = WillAdopt
+		case !r.opts.Shared && owner != r.set.ID():
+			s.Intent, s.Why = WillAdopt, "it is taken over from the set "+owner
 		case len(s.Fields) > 0:
 			s.Intent = WillConfigure
-		case entryOf(noted(t.before), r.opts.FieldManager) != entryOf(noted(t.after), r.opts.FieldManager):
+		case entryOf(noted(t.before), r.opts.FieldManager) != s.entry:
 			s.Intent, s.Why = WillConfigure, "its values stay; which of them are this set's is noted"
 		default:
 			s.Intent = WillLeave

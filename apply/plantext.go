@@ -41,7 +41,7 @@ func (p *Plan) String() string {
 		text   string
 	}{
 		{WillCreate, "to create"}, {WillArrive, "to create on what arrives with the set"}, {WillConfigure, "to configure"}, {WillPrune, "to prune"},
-		{WillRun, "to run"},
+		{WillAdopt, "to adopt"}, {WillRecreate, "to delete and make again"}, {WillMint, "to mint"}, {WillRun, "to run"},
 		{WillKeep, "to keep"}, {StillGoing, "still going"}, {WillConflict, "in conflict"}, {WillFail, "refused"}, {WillLeave, "unchanged"},
 	} {
 		if n := p.Count(i.intent); n > 0 {

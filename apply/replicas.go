@@ -22,7 +22,7 @@ func (r *run) leaveReplicas(ctx context.Context) error {
 			continue
 		}
 		now := r.live.get(o.ref)
-		if now != nil && !scaled[o.ref.key()] && !known[o.ref.Namespace] && !o.asAsked(now, r.inv.records[o.ref.key()], r.opts.FieldManager) {
+		if now != nil && !scaled[o.ref.key()] && !known[o.ref.Namespace] && !r.proven(o, now, r.inv.records[o.ref.key()]) {
 			known[o.ref.Namespace] = true
 			if err := r.scaledByCluster(ctx, o.ref, scaled); err != nil {
 				return err
@@ -86,7 +86,7 @@ func (r *run) withoutReplicas(ctx context.Context, o order, now *metav1.PartialO
 	case now == nil || now.DeletionTimestamp != nil:
 		o.body = asked
 		return o, nil
-	case o.asAsked(now, r.inv.records[o.ref.key()], r.opts.FieldManager) || !owns(now, r.opts.FieldManager, "f:spec", "f:replicas"):
+	case r.proven(o, now, r.inv.records[o.ref.key()]) || !owns(now, r.opts.FieldManager, "f:spec", "f:replicas"):
 		return o, nil
 	}
 	m, err := r.cluster.mapping(o.ref)

@@ -99,7 +99,8 @@ func objectError(ref Ref, c Class, err error) error {
 	var object *ObjectError
 	var conflict *ConflictError
 	var owned *OwnedError
-	if errors.As(err, &object) || errors.As(err, &conflict) || errors.As(err, &owned) {
+	var fixed *ImmutableError
+	if errors.As(err, &fixed) || errors.As(err, &object) || errors.As(err, &conflict) || errors.As(err, &owned) {
 		return err
 	}
 	return &ObjectError{Ref: ref, Class: c, Err: err}

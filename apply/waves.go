@@ -53,8 +53,11 @@ func (r *run) followed(n int) bool {
 
 // isCurrent says that the look showed an object to be as asked, so that nothing is to be written.
 func (r *run) isCurrent(o order) bool {
-	now := r.live.get(o.ref)
-	return now != nil && o.asAsked(now, r.inv.records[o.ref.key()], r.opts.FieldManager)
+	now, rec := r.live.get(o.ref), r.inv.records[o.ref.key()]
+	if now == nil {
+		return o.spent(rec)
+	}
+	return o.asAsked(now, rec, r.opts.FieldManager)
 }
 
 // A startedHook is a hook that runs.
@@ -98,7 +101,8 @@ func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, rea
 	var refs []Ref
 	if ready && !r.opts.DryRun {
 		for _, i := range w.indexes() {
-			if !r.orders[i].pos.isHook() {
+			// A Job whose time was over is not there, and nothing comes of waiting for it.
+			if !r.orders[i].pos.isHook() && r.results[i].Why != whySpent {
 				refs = append(refs, r.orders[i].ref)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -18,11 +17,22 @@ import (
 
 // writeObject makes one object as asked, and returns what it did and what the inventory is to keep.
 func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, error) {
+	if err := r.seen(ctx, o.ref); err != nil {
+		return ObjectResult{}, record{}, err
+	}
 	rec := r.inv.records[o.ref.key()]
 	now := r.live.get(o.ref)
-	if now != nil && o.asAsked(now, rec, r.opts.FieldManager) {
+	if now != nil && r.proven(o, now, rec) {
 		rec.Ref = o.ref
 		return ObjectResult{Ref: o.ref, UID: string(now.UID), Action: Unchanged}, rec, nil
+	}
+	if now == nil && o.spent(rec) {
+		rec.Ref = o.ref
+		return ObjectResult{Ref: o.ref, Action: Unchanged, Why: whySpent}, rec, nil
+	}
+	if r.opts.DryRun {
+		result, err := r.rehearse(ctx, o)
+		return result, record{}, err
 	}
 	if now != nil && now.DeletionTimestamp != nil {
 		if err := r.waitOut(ctx, o.ref, now); err != nil {
@@ -30,28 +40,55 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		}
 		now = nil
 	}
-	var got *metav1.PartialObjectMetadata
-	err := r.retry.do(ctx, o.ref, func(ctx context.Context) (err error) {
-		got, err = r.tryWrite(ctx, o)
-		return err
-	})
-	if errors.Is(err, errArrivesLater) {
-		return ObjectResult{Ref: o.ref, Action: Created, Why: err.Error()}, record{}, nil
+	if s, ok := r.leftAlone(ctx, o, now); ok {
+		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.record(s.uid, s.entry), nil
 	}
+	var d deed
+	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error { return r.tryWrite(ctx, o, &d) })
 	if err != nil {
 		return ObjectResult{}, record{}, discreet(o, r.explain(ctx, o.ref, err))
 	}
-	result := ObjectResult{Ref: o.ref, UID: string(got.UID), Action: r.actionOf(o, now, got, rec)}
-	if r.opts.DryRun {
-		if result.Action, err = r.dryRunAction(ctx, o, now, got, rec); err != nil {
-			return ObjectResult{}, record{}, err
-		}
+	result := ObjectResult{Ref: o.ref, UID: string(d.got.UID), Action: r.actionOf(o, now, d.got, rec)}
+	if d.recreated {
+		result.Action, result.Why = Recreated, whyRecreated(d.fields)
 	}
-	next := record{Ref: o.ref, UID: got.UID, Entry: entryOf(got, r.opts.FieldManager)}
+	return result, o.record(d.got.UID, entryOf(d.got, r.opts.FieldManager)), nil
+}
+
+// record is what the inventory keeps of an object that is as asked. A Secret's want lies on the Secret.
+func (o order) record(uid types.UID, entry string) record {
+	rec := record{Ref: o.ref, UID: uid, Entry: entry}
 	if !o.isSecret() {
-		next.Want = o.want
+		rec.Want = o.want
 	}
-	return result, next, nil
+	return rec
+}
+
+// A deed is what the tries of one write did.
+type deed struct {
+	got       *metav1.PartialObjectMetadata
+	recreated bool
+	fields    []string // that could not be changed
+}
+
+// proven says that the metadata show an object to be as asked, and that this is proof enough.
+func (r *run) proven(o order, now *metav1.PartialObjectMetadata, rec record) bool {
+	return r.opts.Verify != VerifyFull && o.asAsked(now, rec, r.opts.FieldManager)
+}
+
+// leftAlone says that a dry run showed that a write would change nothing: that of the plan which is carried out, or one that the options
+// ask for. Where it can't be made, the write itself tells.
+func (r *run) leftAlone(ctx context.Context, o order, now *metav1.PartialObjectMetadata) (Step, bool) {
+	if now == nil {
+		return Step{}, false
+	}
+	r.mu.Lock()
+	s, planned := r.steps[o.ref.key()]
+	r.mu.Unlock()
+	if !planned && r.opts.Verify == VerifyFull {
+		s = r.step(ctx, o)
+	}
+	return s, s.Intent == WillLeave && s.entry != ""
 }
 
 // actionOf compares an object before and after the write. A write that changes nothing leaves the resourceVersion alone; when a
@@ -69,22 +106,15 @@ func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec
 	return Configured
 }
 
-// errArrivesLater stands for an object that a dry run can't show to the server.
-var errArrivesLater = errors.New("its kind or its namespace arrives with this set")
-
 // tryWrite sends one object once. An object that turns out to be on its way out is waited for and written again: a server-side apply
 // onto it succeeds, and then it vanishes.
-func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetadata, error) {
+func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
 	at, err := r.cluster.at(o.ref)
-	if meta.IsNoMatchError(err) {
-		if r.opts.DryRun && r.arrives(o.ref) {
-			return nil, errArrivesLater
-		}
-		r.cluster.mapper.reset()
-		return nil, r.noMatch(o.ref, err)
-	}
 	if err != nil {
-		return nil, err
+		return r.unmapped(o.ref, err)
+	}
+	if err := r.migrate(ctx, at, o.ref); err != nil {
+		return err
 	}
 	var got *metav1.PartialObjectMetadata
 	if s, ok := r.planned(o.ref); ok {
@@ -92,23 +122,24 @@ func (r *run) tryWrite(ctx context.Context, o order) (*metav1.PartialObjectMetad
 	} else if got, err = r.patch(ctx, at, o, "", false); Classify(err) == ClassConflict {
 		got, err = r.takeOver(ctx, at, o)
 	}
-	if r.opts.DryRun && apierrors.IsNotFound(err) && r.arrives(o.ref) {
-		return nil, errArrivesLater
+	if Classify(err) == ClassImmutable {
+		got, err = r.recreate(ctx, at, o, err, d)
 	}
 	if Classify(err) == ClassNoMatch { // what the mapper knows is out of date
 		r.cluster.mapper.reset()
-		return nil, r.noMatch(o.ref, err)
+		return r.noMatch(o.ref, err)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if got.DeletionTimestamp != nil && !r.opts.DryRun {
+	if got.DeletionTimestamp != nil {
 		if err := r.waitOut(ctx, o.ref, got); err != nil {
-			return nil, final{err}
+			return final{err}
 		}
-		return nil, &ObjectError{Ref: o.ref, Class: ClassBeingDeleted, Err: errors.New("it was being deleted while it was written")}
+		return &ObjectError{Ref: o.ref, Class: ClassBeingDeleted, Err: errors.New("it was being deleted while it was written")}
 	}
-	return got, nil
+	d.got = got
+	return nil
 }
 
 // patch is one server-side apply. version, when given, must still be the object's.
@@ -117,11 +148,7 @@ func (r *run) patch(ctx context.Context, at metadata.ResourceInterface, o order,
 	if err != nil {
 		return nil, err
 	}
-	options := r.patchOptions(force)
-	if r.opts.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	return at.Patch(context.WithValue(ctx, refKey{}, o.ref), o.ref.Name, types.ApplyPatchType, raw, options)
+	return at.Patch(context.WithValue(ctx, refKey{}, o.ref), o.ref.Name, types.ApplyPatchType, raw, r.patchOptions(force))
 }
 
 func (r *run) patchOptions(force bool) metav1.PatchOptions {
