@@ -13,6 +13,8 @@ require (
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 
+require k8s.io/pod-security-admission v0.37.2
+
 require (
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/go-errors/errors v1.5.1 // indirect
