@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // kubectlApply is the field manager of client-side kubectl apply.
@@ -219,10 +220,10 @@ func indexOf(list []any, e fieldpath.PathElement) int {
 	return slices.IndexFunc(list, func(item any) bool {
 		switch {
 		case e.Value != nil:
-			return (*e.Value).Unstructured() == item
+			return smdvalue.Equals(*e.Value, smdvalue.NewValueInterface(item))
 		case e.Key != nil:
 			for _, k := range *e.Key {
-				if dig(item, k.Name) != k.Value.Unstructured() {
+				if !smdvalue.Equals(k.Value, smdvalue.NewValueInterface(dig(item, k.Name))) {
 					return false
 				}
 			}

@@ -30,7 +30,7 @@ func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
 // ones (the kinds of client-go and of apiextensions), drops what only the server writes (status, null creation timestamps, uid,
 // resourceVersion, generation, managedFields), and fails with a *SetError that lists every object without a kind or name, every
 // duplicate, every label or annotation that is not a string (also of a pod template) and every repeated key of a list that the server
-// merges by key (Service ports, container ports, env, …). stringData of a Secret becomes data.
+// merges by key (Service ports, container ports, env, …). stringData of a Secret becomes data; an empty selector of a Job is left out.
 // Annotations that say the place of an object in the order (WaveAnnotation, HookAnnotation) must be understood; objects that Argo CD is told
 // to skip are left out.
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
@@ -128,6 +128,9 @@ func unstructuredOf(o runtime.Object) ([]*unstructured.Unstructured, error) {
 	}
 	u.SetGroupVersionKind(gvk)
 	dropServerFields(u.Object)
+	if gvk.Group == "batch" {
+		dropEmptySelector(u.Object)
+	}
 	if gvk.Group == "" && gvk.Kind == "Secret" {
 		foldStringData(u.Object)
 	}
@@ -169,6 +172,17 @@ func dropServerFields(o map[string]any) {
 		}
 	}
 	dropNullTimestamps(o)
+}
+
+// dropEmptySelector removes an empty selector of a Job or of a CronJob's Jobs: the server makes one of its own, and would take the empty
+// one for an attempt to change it.
+func dropEmptySelector(o map[string]any) {
+	for _, path := range [][]string{{"spec"}, {"spec", "jobTemplate", "spec"}} {
+		spec, _ := dig(o, path...).(map[string]any)
+		if s, ok := spec["selector"].(map[string]any); ok && len(s) == 0 && spec["manualSelector"] != true {
+			delete(spec, "selector")
+		}
+	}
 }
 
 // foldStringData moves stringData of a Secret into data, as the server does. Left to the server, the fields that it notes as ours would
