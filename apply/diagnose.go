@@ -21,6 +21,7 @@ const (
 	DiagnosedCrashLoop     = "crash loop"
 	DiagnosedConfig        = "container config"
 	DiagnosedQuota         = "quota"
+	DiagnosedDeadlock      = "quota deadlock"
 	DiagnosedPriorityClass = "priority class"
 	DiagnosedLimitRange    = "limit range"
 	DiagnosedPodSecurity   = "pod security"

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -48,12 +49,41 @@ func (g *gatherer) gather(ctx context.Context) {
 		g.note("the %s could not be read: %v", g.w.Kind, err)
 		return
 	}
+	g.gatherPods(ctx, selector)
+}
+
+// gatherFor reads evidence of any object, as it was last seen: pods where it makes some, else its events.
+func (g *gatherer) gatherFor(ctx context.Context, it *waitItem) {
+	switch {
+	case makesPods(it.ref):
+		var s metav1.LabelSelector
+		labels, _ := dig(it.obj.Object, "spec", "selector").(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(labels, &s); err != nil || labels == nil {
+			g.note("the %s has no selector of pods that could be read", g.w.Kind)
+			return
+		}
+		g.gatherPods(ctx, metav1.FormatLabelSelector(&s))
+	case it.ref.Group == "" && it.ref.Kind == "Pod":
+		var p corev1.Pod
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(it.obj.Object, &p); err == nil {
+			g.found.Pods = []PodEvidence{g.pod(ctx, p)}
+		}
+	default:
+		if g.w.Namespace == "" {
+			g.w.Namespace = metav1.NamespaceDefault // where events of objects without a namespace are
+		}
+		g.found.Owners = g.events(ctx, g.w.Kind, g.w.Name, true)
+	}
+}
+
+func (g *gatherer) gatherPods(ctx context.Context, selector string) {
 	list, err := g.client.CoreV1().Pods(g.w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		g.note("the pods of %s could not be listed: %v", selector, err)
 		return
 	}
-	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	// A Job that fails ends its pods, and theirs is the log that says why.
+	pods := slices.DeleteFunc(slices.Clone(list.Items), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil && g.w.Kind != "Job" })
 	switch {
 	case len(pods) == 0 && len(list.Items) > 0:
 		g.note("all %d pods are terminating", len(list.Items))
@@ -64,7 +94,7 @@ func (g *gatherer) gather(ctx context.Context) {
 		g.ownerEvents(ctx, selector)
 		return
 	}
-	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return boolOrder(podReady(a), podReady(b)) })
+	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return boolOrder(podGood(a), podGood(b)) })
 	if more := len(pods) - evidencePods; more > 0 {
 		g.note("%d more pods are not shown", more)
 		pods = pods[:evidencePods]
@@ -118,6 +148,9 @@ func boolOrder(a, b bool) int {
 	}
 	return -1
 }
+
+// podGood says that a pod is no evidence of a failure.
+func podGood(p corev1.Pod) bool { return podReady(p) || p.Status.Phase == corev1.PodSucceeded }
 
 // podReady counts a pod without container statuses as not ready.
 func podReady(p corev1.Pod) bool {

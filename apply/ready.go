@@ -25,7 +25,7 @@ type Status struct {
 	// Note is what a person should know about a rollout that is done: "staged, needs pod deletion".
 	Note string
 	// On is what nobody but the cluster can give: a node, room in a quota, or the end of a gate. Message then holds the cluster's own
-	// words. Ready alone sees only a suspension; WaitReady looks at pods and events.
+	// words. Ready alone sees it for a Pod and a suspended Job; WaitReady looks at the pods and events of others.
 	On WaitsOn
 }
 
@@ -57,10 +57,14 @@ const (
 // An object that is being deleted failed. Typed objects of other kinds than those of the groups apps, batch and core need their TypeMeta.
 func Ready(obj runtime.Object) Status {
 	status, ends := read(obj)
-	if m, err := meta.Accessor(obj); err == nil && m.GetDeletionTimestamp() != nil && !(ends && (status.Done || status.Failed)) {
-		return Status{Failed: true, Message: "it is being deleted"}
+	m, err := meta.Accessor(obj)
+	switch {
+	case err != nil || m.GetDeletionTimestamp() == nil || ends && (status.Done || status.Failed):
+		return status
+	case ends:
+		return Status{Failed: true, Message: removedText}
 	}
-	return status
+	return Status{Failed: true, Message: "it is being deleted"}
 }
 
 // read returns the status, and whether the object ends by itself, so that its end counts even while it is being deleted.

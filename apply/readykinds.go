@@ -123,6 +123,9 @@ func readyPod(p *corev1.Pod) Status {
 	case corev1.PodFailed:
 		return Status{Failed: true, Message: strings.TrimSuffix(fmt.Sprintf("pod %q failed: %s", p.Name, podEnd(p)), ": ")}
 	}
+	if on, words := podHeld(p); on != "" {
+		return Status{Message: words, On: on}
+	}
 	if p.Annotations[HookAnnotation] != "" && p.Spec.RestartPolicy != corev1.RestartPolicyAlways && p.Spec.RestartPolicy != "" {
 		return waiting("pod %q has not ended: %s", p.Name, p.Status.Phase)
 	}
@@ -135,6 +138,27 @@ func readyPod(p *corev1.Pod) Status {
 		}
 	}
 	return waiting("pod %q is not ready: %s", p.Name, p.Status.Phase)
+}
+
+// podHeld says what keeps a pod from a node: the scheduler's own words, or the gates that it waits at.
+func podHeld(p *corev1.Pod) (WaitsOn, string) {
+	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending {
+		return "", ""
+	}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse:
+		case c.Reason == corev1.PodReasonSchedulingGated:
+			var gates []string
+			for _, g := range p.Spec.SchedulingGates {
+				gates = append(gates, "gate "+g.Name)
+			}
+			return OnGate, strings.Join(gates, ", ")
+		case c.Reason == corev1.PodReasonUnschedulable:
+			return OnNode, c.Message
+		}
+	}
+	return "", ""
 }
 
 // podEnd says how a pod failed: in its own words, or by the exit of a container.
@@ -182,4 +206,3 @@ func readyNamespace(n *corev1.Namespace) Status {
 	}
 	return status
 }
-

@@ -66,18 +66,24 @@ func (e *RolloutError) Unwrap() error { return e.Err }
 
 // Error is headline, evidence, diagnoses and verdict, with an empty line between them.
 func (e *RolloutError) Error() string {
-	parts := []string{fmt.Sprintf("the rollout of %s did not complete", e.Workload)}
-	if text := e.Evidence.String(); text != "" {
+	return evidenceText(rolloutHead(e.Workload), e.Evidence, e.Diagnoses, e.Verdict)
+}
+
+func rolloutHead(w Workload) string { return fmt.Sprintf("the rollout of %s did not complete", w) }
+
+func evidenceText(head string, evidence Evidence, named []Diagnosis, verdict string) string {
+	parts := []string{head}
+	if text := evidence.String(); text != "" {
 		parts = append(parts, text)
 	}
 	var diagnoses []string
-	for _, d := range e.Diagnoses {
+	for _, d := range named {
 		diagnoses = append(diagnoses, d.Text)
 	}
 	if len(diagnoses) > 0 {
 		parts = append(parts, strings.Join(diagnoses, "\n"))
 	}
-	return strings.Join(append(parts, e.Verdict), "\n\n")
+	return strings.Join(append(parts, verdict), "\n\n")
 }
 
 // String is the evidence as text, one line for each fact; lines of logs are marked as quotes.
