@@ -9,11 +9,11 @@ require (
 	github.com/moby/buildkit v0.34.2
 	golang.org/x/sync v0.25.0
 	k8s.io/client-go v0.37.2
+	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/component-helpers v0.37.2
+	k8s.io/pod-security-admission v0.37.2
 	sigs.k8s.io/controller-runtime v0.25.2
 )
-
-require k8s.io/pod-security-admission v0.37.2
 
 require (
 	github.com/blang/semver/v4 v4.0.0 // indirect
@@ -69,7 +69,7 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/google/shlex v0.0.0-20191202100458-e7afc7fbc510 // indirect
-	github.com/google/uuid v1.6.0 // indirect
+	github.com/google/uuid v1.6.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/in-toto/attestation v1.2.0 // indirect
 	github.com/in-toto/in-toto-golang v0.11.0 // indirect

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -45,37 +46,9 @@ type ImageFacts struct {
 //
 // Refused turns what refuses into an error. Capacity and platforms only ever warn, because the nodes of a cluster move.
 func Set(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
-	return nil
+	l := lookAt(objs, facts)
+	l.askImages(ctx)
+	// First, since the pods that the server lets in are what the next checks reckon with.
+	admission := l.admission(ctx)
+	return slices.Concat(l.unread, Placeholders(objs), l.digests(), l.architectures(), l.schedulability(), admission, l.drains())
 }
-
-// Placeholders finds values that a template left to be filled in: REPLACE_ME, CHANGEME and their spellings, and <words in angle brackets>.
-// In a Secret and in the name of an image they refuse; anywhere else, such as a host or a ConfigMap, they warn. A Secret's value is
-// never said, only its key.
-func Placeholders(objs []*unstructured.Unstructured) []Finding { return nil }
-
-// Digests finds images that are not pinned by digest, of init and ephemeral containers and of image volumes too. It warns, with the
-// digest that the name points to now as the fix when SetFacts.Images can tell. A name that is no image reference refuses. One that
-// only means Docker Hub because it names no registry warns.
-func Digests(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
-	return nil
-}
-
-// Architectures warns of images that are not published for the architecture of a node that their pod can land on.
-func Architectures(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
-	return nil
-}
-
-// Schedulability warns of workloads whose pod no node takes, with the reason for each group of nodes: cordons, taints, node selectors, node
-// affinity, and requests, by the scheduler's own rules, against what a node has. No toleration is ever added.
-func Schedulability(objs []*unstructured.Unstructured, facts SetFacts) []Finding { return nil }
-
-// Admission asks whether the pods that workloads will make are let in: a dry run of a pod made from each template, so that the
-// server names container and field. Where the namespace, or its Pod Security labels, arrive with the set, the pod is evaluated
-// here at the level and version of those labels. What is not let in refuses.
-func Admission(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
-	return nil
-}
-
-// Drains does the arithmetic of nodes and replicas: required anti-affinity against the nodes there are, and PodDisruptionBudgets that
-// never allow an eviction.
-func Drains(objs []*unstructured.Unstructured, facts SetFacts) []Finding { return nil }

@@ -1,0 +1,193 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func createDryRun(ctx context.Context, pods PodCreator, pod *corev1.Pod) (*corev1.Pod, error) {
+	return pods.Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "jr2"})
+}
+
+// refusedFor sorts the reasons for which a pod is not let in.
+type refusedFor int
+
+const (
+	refusedOther refusedFor = iota
+	refusedPodSecurity
+	refusedQuotaNever
+	refusedQuotaFull
+	refusedServiceAccount
+	refusedPriorityClass
+	refusedRuntimeClass
+	refusedNamespaceMissing
+	// refusedByPolicy is a webhook or an admission policy: it may look at who asks, so the controller may get another answer.
+	refusedByPolicy
+)
+
+// A refusal is the server's word that it would not let a pod in.
+type refusal struct {
+	class refusedFor
+	// words are the server's, without the pod that it names first.
+	words string
+	// names is what is missing.
+	names string
+}
+
+var (
+	podForbidden      = regexp.MustCompile(`^(?:pods "[^"]*" is forbidden|Pod "[^"]*" is invalid): `)
+	noServiceAccount  = regexp.MustCompile(`error looking up service account [^/]*/([^:]+): `)
+	noPriorityClass   = regexp.MustCompile(`no PriorityClass with name (\S+) was found`)
+	noRuntimeClass    = regexp.MustCompile(`RuntimeClass "([^"]+)" not found`)
+	noRightToMake     = regexp.MustCompile(`User "[^"]*" cannot create resource "pods"`)
+	byPolicy          = regexp.MustCompile(`^admission webhook "|ValidatingAdmissionPolicy '|MutatingAdmissionPolicy '`)
+	podQuotaExceeded  = regexp.MustCompile(`exceeded quota: (.+?), requested: (.+?), used: (.+?), limited: (\S+)`)
+	podQuotaIncomplet = regexp.MustCompile(`failed quota: `)
+)
+
+// refusalOf reads the error of a dry run; false when it says nothing about the pod: no right to ask, no answer, a server in trouble.
+func refusalOf(err error) (refusal, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return refusal{}, false
+	}
+	message, code := status.Status().Message, status.Status().Code
+	r := refusal{words: podForbidden.ReplaceAllString(message, "")}
+	if code == http.StatusNotFound && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+		r.class, r.names = refusedNamespaceMissing, status.Status().Details.Name
+		return r, true
+	}
+	if noRightToMake.MatchString(message) || code < 400 || code >= 500 || code == http.StatusNotFound ||
+		code == http.StatusUnauthorized || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout {
+		return refusal{}, false
+	}
+	for pattern, class := range map[*regexp.Regexp]refusedFor{noServiceAccount: refusedServiceAccount, noPriorityClass: refusedPriorityClass, noRuntimeClass: refusedRuntimeClass} {
+		if m := pattern.FindStringSubmatch(message); m != nil {
+			r.class, r.names = class, m[1]
+			return r, true
+		}
+	}
+	switch {
+	case byPolicy.MatchString(r.words):
+		r.class = refusedByPolicy
+	case strings.Contains(message, "violates PodSecurity"):
+		r.class = refusedPodSecurity
+	case podQuotaIncomplet.MatchString(message):
+		r.class = refusedQuotaNever
+	case podQuotaExceeded.MatchString(message):
+		r.class = quotaClass(message)
+	case code != http.StatusForbidden && code != http.StatusUnprocessableEntity: // only webhooks answer with their own codes
+		r.class = refusedByPolicy
+	}
+	return r, true
+}
+
+// quotaClass tells "not yet" from "never": a pod that asks for more than the quota allows in total fits at no time.
+func quotaClass(message string) refusedFor {
+	m := podQuotaExceeded.FindStringSubmatch(message)
+	requested, limited := amounts(m[2]), amounts(m[4])
+	for name, want := range requested {
+		if most, ok := limited[name]; !ok || want.Cmp(most) > 0 {
+			return refusedQuotaNever
+		}
+	}
+	return refusedQuotaFull
+}
+
+func amounts(text string) map[string]resource.Quantity {
+	all := map[string]resource.Quantity{}
+	for _, part := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if q, err := resource.ParseQuantity(strings.TrimRight(value, `".;`)); err == nil {
+			all[name] = q
+		}
+	}
+	return all
+}
+
+// without takes what is missing out of the pod, and says whether another try may find more.
+func (r refusal) without(pod *corev1.Pod) bool {
+	switch {
+	case r.class == refusedServiceAccount && pod.Spec.ServiceAccountName != "":
+		pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "", ""
+	case r.class == refusedPriorityClass && pod.Spec.PriorityClassName != "":
+		pod.Spec.PriorityClassName = ""
+	case r.class == refusedRuntimeClass && pod.Spec.RuntimeClassName != nil:
+		pod.Spec.RuntimeClassName = nil
+	default:
+		return false
+	}
+	return true
+}
+
+// finding says the refusal; nothing for what is expected to arrive.
+func (r refusal) finding(l *setLook, w *workload) []Finding {
+	f := Finding{Severity: Refuse, Code: CodePodRefused, Object: w.object}
+	switch r.class {
+	case refusedPodSecurity:
+		return []Finding{securityFinding(w, r.words)}
+	case refusedQuotaNever:
+		f.Code, f.Fix = CodePodQuotaNever, "lower or state the resources in the pod template, or raise the quota"
+	case refusedQuotaFull:
+		return []Finding{l.fullQuota(w, r)}
+	case refusedServiceAccount:
+		if l.expectsAccount(w, r) {
+			return nil
+		}
+		return []Finding{missing(w, "service account", r)}
+	case refusedPriorityClass:
+		return []Finding{missing(w, "priority class", r)}
+	case refusedRuntimeClass:
+		return []Finding{missing(w, "RuntimeClass", r)}
+	case refusedNamespaceMissing:
+		if l.namespace(w.namespace) != nil {
+			return nil
+		}
+		return []Finding{missing(w, "namespace", r)}
+	case refusedByPolicy:
+		f.Severity, f.Fix = Warn, "change the pod template, or ask who keeps that policy"
+		f.Message = fmt.Sprintf("%s: the cluster would not let its pods in: %s — %s", w.object, r.words, f.Fix)
+		return []Finding{f}
+	default:
+		f.Fix = "correct the pod template"
+	}
+	f.Message = fmt.Sprintf("refusing: %s would be accepted and its pods would not: %s — %s. Nothing was applied.", w.object, strings.TrimSuffix(r.words, "."), f.Fix)
+	return []Finding{f}
+}
+
+func missing(w *workload, what string, r refusal) Finding {
+	fix := fmt.Sprintf("create the %s %s, or correct its name", what, r.names)
+	return Finding{
+		Severity: Warn, Code: CodePodNeedsMissing, Object: w.object,
+		Message: fmt.Sprintf("%s: its pods need the %s %s, which neither the set nor the cluster has: %s — %s", w.object, what, r.names, r.words, fix),
+		Fix:     fix,
+	}
+}
+
+// fullQuota tells a pod that waits for room from a rollout that waits for itself: its new pod needs the room that its old pods hold, and they
+// hold it until the new one is there.
+func (l *setLook) fullQuota(w *workload, r refusal) Finding {
+	f := Finding{Severity: Warn, Code: CodePodQuotaFull, Object: w.object, Fix: "free room, or raise the quota"}
+	f.Message = fmt.Sprintf("%s: its pods will wait for room: %s — %s", w.object, r.words, f.Fix)
+	if w.kind != "Deployment" || w.unavailable() > 0 {
+		return f
+	}
+	for i := range l.facts.Pods {
+		if pod := &l.facts.Pods[i]; w.owns(pod) && !ended(pod) {
+			f.Fix = "set maxSurge: 0 and maxUnavailable: 1, or raise the quota"
+			f.Message = fmt.Sprintf("%s: a rollout cannot end: it makes a new pod before it stops an old one (%d replicas, 0 unavailable), and the old ones hold the room: %s — %s",
+				w.object, w.replicas, r.words, f.Fix)
+			return f
+		}
+	}
+	return f
+}
