@@ -87,6 +87,8 @@ func (g *gatherer) gatherPods(ctx context.Context, selector string) {
 	switch {
 	case len(pods) == 0 && len(list.Items) > 0:
 		g.note("all %d pods are terminating", len(list.Items))
+	case len(pods) == 0 && g.w.Kind == "Job":
+		g.note("no pod: the Job made none, or took them away")
 	case len(pods) == 0:
 		g.note("no pod: the %s made none; check quota, taints and the selector %s", g.maker(), selector)
 	}

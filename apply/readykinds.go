@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -140,6 +141,9 @@ func readyPod(p *corev1.Pod) Status {
 	return waiting("pod %q is not ready: %s", p.Name, p.Status.Phase)
 }
 
+// missingVolume is in the scheduler's words when no node would help: the claim is not there, or has no volume.
+var missingVolume = regexp.MustCompile(`persistentvolumeclaim "[^"]+" not found|unbound immediate PersistentVolumeClaims`)
+
 // podHeld says what keeps a pod from a node: the scheduler's own words, or the gates that it waits at.
 func podHeld(p *corev1.Pod) (WaitsOn, string) {
 	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending {
@@ -154,7 +158,7 @@ func podHeld(p *corev1.Pod) (WaitsOn, string) {
 				gates = append(gates, "gate "+g.Name)
 			}
 			return OnGate, strings.Join(gates, ", ")
-		case c.Reason == corev1.PodReasonUnschedulable:
+		case c.Reason == corev1.PodReasonUnschedulable && !missingVolume.MatchString(c.Message):
 			return OnNode, c.Message
 		}
 	}

@@ -102,6 +102,7 @@ func (c *cluster) evidence(ctx context.Context, it *waitItem, e *UnreadyError) {
 	if it.obj != nil {
 		g.gatherFor(bounded, it)
 	}
+	g.found = it.withKept(g.found)
 	r := it.refused
 	if r != nil && !strings.Contains(g.found.String(), r.text) {
 		g.found.Owners = append(g.found.Owners, EventEvidence{Type: "Warning", Reason: failedCreate, Message: r.text, Object: r.object, At: r.at})

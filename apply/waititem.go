@@ -39,6 +39,10 @@ type waitItem struct {
 	// doubted is since when its pods are refused for a cause that may end by itself.
 	doubted time.Time
 
+	kept    *PodEvidence   // of a Job's last failure
+	read    map[string]int // by pod: how many of its failures were read
+	reading bool
+
 	end     waitEnd
 	verdict string
 	cause   error

@@ -67,7 +67,7 @@ func newRefusal(text, object string, at time.Time) *refusal {
 	return &refusal{class: classOfRefusal(text), text: text, object: object, at: at}
 }
 
-// classOfRefusal adds to the table what only the kubelet's peers say: a default or a maximum of a LimitRange that contradicts the pod.
+// classOfRefusal adds to the table a default or a maximum of a LimitRange that contradicts the pod: no change of others lets it in.
 func classOfRefusal(text string) Class {
 	if limitRange.MatchString(text) {
 		return ClassInvalid

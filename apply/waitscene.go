@@ -186,6 +186,9 @@ func (s *scene) podsOf(maker types.UID) []*corev1.Pod {
 // lookAround completes a status by what the namespace shows.
 func (w *waiter) lookAround(it *waitItem, status Status, now time.Time) Status {
 	s := w.scene(it.ref.Namespace)
+	if it.ref.Kind == "Job" {
+		w.keepFailures(it, s)
+	}
 	late := status.Failed && !status.FailedAt.IsZero() // its progress deadline; a Job's end is final
 	if s.missing > 0 && (late || !status.Failed) {
 		status.Failed = false
