@@ -24,7 +24,8 @@ func checkObject(o *unstructured.Unstructured) []fault {
 	checkKeys(o, &faults)
 	_, misplaced := positionOf(o)
 	faults = append(faults, misplaced...)
-	return faults
+	_, unminted := declarationOf(o)
+	return append(faults, unminted...)
 }
 
 // checkMetadata checks every metadata in the object: its own, of pod templates, of claim templates.

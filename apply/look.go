@@ -107,6 +107,10 @@ func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 	}
 	for _, ref := range refs { // also where the caller may read these objects and not list all
 		o, err := r.getMeta(ctx, at, ref)
+		if r.mayStayUnseen(ref, err) {
+			found.hide([]Ref{ref}, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ type order struct {
 	body *unstructured.Unstructured
 	want string
 	pos  position
+	mint *declaration // of a Secret whose values are made; nil for all others
 }
 
 // newOrder marks a copy of the object as one of the set, unless it is shared.
@@ -38,6 +39,13 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 	}
 	ord := order{ref: RefOf(o), body: body, want: hash(raw)}
 	ord.pos, _ = positionOf(o) // NewSet found the faults
+	if ord.mint, err = declare(body); err != nil {
+		return order{}, err
+	}
+	if ord.mints() {
+		ord.want = ord.mint.want()
+		return ord, nil
+	}
 	if ord.isSecret() {
 		annotate(body, wantAnnotation, ord.want)
 	}
@@ -83,6 +91,9 @@ func entryOf(m *metav1.PartialObjectMetadata, manager string) string {
 
 // asAsked says that nothing changed on an object since the run that wrote the record, and that the same is asked for now.
 func (o order) asAsked(m *metav1.PartialObjectMetadata, rec record, manager string) bool {
+	if o.mints() {
+		return o.mintedAsAsked(m, rec)
+	}
 	entry := entryOf(m, manager)
 	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != ""
 }

@@ -20,6 +20,9 @@ func (r *run) step(ctx context.Context, o order) Step {
 	if o.pos.isHook() {
 		return r.hookStep(ctx, o)
 	}
+	if o.mints() {
+		return r.mintStep(ctx, o)
+	}
 	s := Step{Ref: o.ref}
 	if err := r.seen(ctx, o.ref); err != nil {
 		return s.fails(WillFail, err)

@@ -102,7 +102,8 @@ func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, rea
 	if ready && !r.opts.DryRun {
 		for _, i := range w.indexes() {
 			// A Job whose time was over is not there, and nothing comes of waiting for it.
-			if !r.orders[i].pos.isHook() && r.results[i].Why != whySpent {
+			// A minted Secret is there, and may be one that the caller may not read.
+			if !r.orders[i].pos.isHook() && !r.orders[i].mints() && r.results[i].Why != whySpent {
 				refs = append(refs, r.orders[i].ref)
 			}
 		}

@@ -17,6 +17,9 @@ import (
 
 // writeObject makes one object as asked, and returns what it did and what the inventory is to keep.
 func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, error) {
+	if o.mints() {
+		return r.writeMinted(ctx, o)
+	}
 	if err := r.seen(ctx, o.ref); err != nil {
 		return ObjectResult{}, record{}, err
 	}
