@@ -63,7 +63,7 @@ func unserved(w *workload, used imageUse, offered []string, needs []platforms.Ne
 	} else if arch, ok := oneArchitecture(offered); ok {
 		finding.Fix += fmt.Sprintf(", or give the pods the nodeSelector %s: %s", corev1.LabelArchStable, arch)
 	}
-	finding.Message = fmt.Sprintf("%s: %s names %s, which is published for %s and not for %s, and %s — %s", w.object, used.where, used.image,
+	finding.Message = fmt.Sprintf("%s: %s (%s) is published for %s and not for %s, and %s — %s", w.object, used.image, used.where,
 		several(offered), several(where), outcome, finding.Fix)
 	return finding
 }

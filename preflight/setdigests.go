@@ -72,7 +72,7 @@ func (l *setLook) digest(w *workload, image, where string) (findings []Finding, 
 	finding := Finding{Object: w.object}
 	if err := readable(image); err != nil {
 		finding.Severity, finding.Code = Refuse, CodeImageInvalid
-		finding.Message = fmt.Sprintf("refusing: %s: %s names %q, which is no image reference (%v) — correct it. Nothing was applied.", w.object, where, image, err)
+		finding.Message = fmt.Sprintf("refusing: %s: %q (%s) is no image reference: %v — correct it. Nothing was applied.", w.object, image, where, err)
 		finding.Fix = fmt.Sprintf("correct the image %q", image)
 		return []Finding{finding}, false
 	}
@@ -82,7 +82,7 @@ func (l *setLook) digest(w *workload, image, where string) (findings []Finding, 
 	answer := l.images[image]
 	if answer.err == nil && answer.Missing {
 		finding.Severity, finding.Code = Warn, CodeImageMissing
-		finding.Message = fmt.Sprintf("%s: %s names %s, which its registry says it does not hold — push it, or correct the name", w.object, where, image)
+		finding.Message = fmt.Sprintf("%s: the registry says that it holds no image %s (%s) — push it, or correct the name", w.object, image, where)
 		finding.Fix = "push " + image + ", or correct the name"
 		return append(findings, finding), false
 	}
@@ -98,7 +98,7 @@ func (l *setLook) digest(w *workload, image, where string) (findings []Finding, 
 	} else {
 		finding.Fix = fix
 	}
-	finding.Message = fmt.Sprintf("%s: %s names %s, %s — %s", w.object, where, image, moving, fix)
+	finding.Message = fmt.Sprintf("%s: %s (%s) is not pinned: %s — %s", w.object, image, where, moving, fix)
 	return append(findings, finding), true
 }
 
@@ -110,13 +110,13 @@ func split(image string) (repository, moving string) {
 	}
 	tagged, ok := named.(reference.Tagged)
 	if !ok {
-		return image, "without a tag, which means latest, a name that moves"
+		return image, "without a tag it means latest, a name that moves"
 	}
 	repository = strings.TrimSuffix(image, ":"+tagged.Tag())
 	if tagged.Tag() == "latest" {
-		return repository, "and latest is a name that moves"
+		return repository, "latest is a name that moves"
 	}
-	return repository, "and a tag is a name that can move"
+	return repository, "a tag is a name that can move"
 }
 
 // dockerHub warns of a name such as "team/app", whose author may have meant a registry. One word alone is an official image.
@@ -129,7 +129,7 @@ func dockerHub(w *workload, image, where string) (Finding, bool) {
 	}
 	return Finding{
 		Severity: Warn, Code: CodeImageDockerHub, Object: w.object,
-		Message: fmt.Sprintf("%s: %s names %s, which means %s because it names no registry — write the registry into the name", w.object, where, image, named.String()),
+		Message: fmt.Sprintf("%s: %s (%s) means %s, because it names no registry — write the registry into the name", w.object, image, where, named.String()),
 		Fix:     "write " + named.String() + ", or the registry that is meant",
 	}, true
 }

@@ -163,7 +163,7 @@ func (l *setLook) runningViolations(levels map[string]level) []Finding {
 		if len(names) > 0 {
 			findings = append(findings, Finding{
 				Severity: Warn, Code: CodePodSecurityRunning, Object: "Namespace " + name,
-				Message: fmt.Sprintf("Namespace %s: the set brings the level %s, which %s violate (%s): they survive, and what replaces them will be refused — correct their workloads first; %s: %s",
+				Message: fmt.Sprintf("Namespace %s: the level %s that the set brings is violated by %s (%s): what runs survives, and what replaces it will be refused — correct the workloads first; %s: %s",
 					name, is.enforce.String(), plural(len(names), "running pod"), few(names), names[0], first),
 				Fix: "correct the workloads of these pods before the label arrives",
 			})

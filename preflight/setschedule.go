@@ -81,7 +81,7 @@ func (l *setLook) place(w *workload) []Finding {
 	return []Finding{finding}
 }
 
-// groupReasons says each reason once, with the nodes that have it: "has the taint … (cp-1, cp-2); is cordoned (w-1)".
+// groupReasons says each reason once, with the nodes that have it: "cp-1, cp-2: has the taint …; w-1: is cordoned".
 func groupReasons(all []ruling) string {
 	nodes := map[string][]string{}
 	var order []string
@@ -96,7 +96,7 @@ func groupReasons(all []ruling) string {
 	}
 	parts := make([]string, len(order))
 	for i, reason := range order {
-		parts[i] = fmt.Sprintf("%s %s", few(nodes[reason]), reason)
+		parts[i] = few(nodes[reason]) + ": " + reason
 	}
 	return strings.Join(parts, "; ")
 }
