@@ -26,6 +26,8 @@ type record struct {
 	// Want and Entry are hashes of what was asked for and of what the server noted; see order.asAsked. Want is empty for Secrets.
 	Want  string `json:"want,omitempty"`
 	Entry string `json:"entry,omitempty"`
+	// Seen is the object's state when it was seen to be as asked; see seenOf. It is empty when the time in Entry was well over by then.
+	Seen string `json:"seen,omitempty"`
 }
 
 // An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,9 +77,9 @@ func hash(parts ...[]byte) string {
 
 // entryOf is the hash of what the server notes about the manager's fields of an object: which they are, and when it last changed one.
 // It changes exactly when somebody changes a value that the manager owns: another manager's change takes the field out, a change
-// under the same name moves the time, in steps of a second. "" means that the manager owns nothing.
-func entryOf(m *metav1.PartialObjectMetadata, manager string) string {
-	for _, e := range m.ManagedFields {
+// under the same name moves the time, in steps of a second (see seenOf). "" means that the manager owns nothing.
+func entryOf(m metav1.Object, manager string) string {
+	for _, e := range m.GetManagedFields() {
 		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
 			continue
 		}
@@ -95,7 +98,37 @@ func (o order) asAsked(m *metav1.PartialObjectMetadata, rec record, manager stri
 		return o.mintedAsAsked(m, rec)
 	}
 	entry := entryOf(m, manager)
-	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != ""
+	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != "" && rec.stands(m)
+}
+
+// seenOf tells two states of an object apart that have the same entry, because the same manager wrote twice within a second: by a run that
+// was cut off before it could note what it did, say. It is the object's resourceVersion and its generation; one of them is the same as long
+// as nothing or only the status changed.
+func seenOf(m metav1.Object) string {
+	return fmt.Sprintf("%s %d", m.GetResourceVersion(), m.GetGeneration())
+}
+
+// settledAfter is how much older than now the time of an entry must be to be over for sure. It covers clocks that differ by some seconds.
+const settledAfter = 10 * time.Second
+
+// newRecord is what the inventory keeps of an object that is as asked. A Secret's want lies on the Secret.
+func (o order) newRecord(m metav1.Object, manager string) record {
+	rec := record{Ref: o.ref, UID: m.GetUID(), Entry: entryOf(m, manager)}
+	if !o.isSecret() {
+		rec.Want = o.want
+	}
+	for _, e := range m.GetManagedFields() {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil && time.Since(e.Time.Time) < settledAfter {
+			rec.Seen = seenOf(m)
+		}
+	}
+	return rec
+}
+
+// stands says that an entry which is the same means that the object is.
+func (rec record) stands(m metav1.Object) bool {
+	version, generation, _ := strings.Cut(rec.Seen, " ")
+	return rec.Seen == "" || version == m.GetResourceVersion() || generation != "0" && generation == strconv.FormatInt(m.GetGeneration(), 10)
 }
 
 // wantedBefore says that the last run asked the same of this very object.

@@ -23,7 +23,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // adopts says that the set does not hold an object yet that is there.
 func (r *run) adopts(now metav1.Object) bool {
 	if r.opts.Shared {
-		return entryOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: now.GetManagedFields()}}, r.opts.FieldManager) == ""
+		return entryOf(now, r.opts.FieldManager) == ""
 	}
 	return now.GetAnnotations()[SetAnnotation] != r.set.ID()
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
@@ -61,11 +62,11 @@ type Step struct {
 	Fields    []FieldChange `json:"fields,omitempty"` // of WillConfigure; may be empty when only ownership is noted
 	Conflicts []Conflict    `json:"conflicts,omitempty"`
 
-	uid     types.UID // of the live object
-	version string    // of the live object that was compared
-	entry   string    // of the live object's managed fields, when WillLeave was found by a dry run
-	force   bool      // the conflicts that there are may be taken
-	err     error
+	uid      types.UID                     // of the live object
+	version  string                        // of the live object that was compared
+	compared *metav1.PartialObjectMetadata // the live object, when a dry run found WillLeave
+	force    bool                          // the conflicts that there are may be taken
+	err      error
 }
 
 // MakePlan looks at the cluster and says what Apply would do with these options. It writes nothing: objects that the metadata show to

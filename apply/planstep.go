@@ -239,7 +239,6 @@ func (r *run) judge(s *Step, t trial) {
 		s.Intent, s.Why, s.version = WillConfigure, t.unseen, t.before.GetResourceVersion()
 	default:
 		s.uid, s.version, s.Fields = t.before.GetUID(), t.before.GetResourceVersion(), diff(t.before, t.after)
-		s.entry = entryOf(noted(t.after), r.opts.FieldManager)
 		switch owner := t.before.GetAnnotations()[SetAnnotation]; {
 		case !r.opts.Shared && owner == "":
 			s.Intent = WillAdopt
@@ -247,17 +246,19 @@ func (r *run) judge(s *Step, t trial) {
 			s.Intent, s.Why = WillAdopt, "it is taken over from the set "+owner
 		case len(s.Fields) > 0:
 			s.Intent = WillConfigure
-		case entryOf(noted(t.before), r.opts.FieldManager) != s.entry:
+		case entryOf(t.before, r.opts.FieldManager) != entryOf(t.after, r.opts.FieldManager):
 			s.Intent, s.Why = WillConfigure, "its values stay; which of them are this set's is noted"
 		default:
-			s.Intent = WillLeave
+			s.Intent, s.compared = WillLeave, noted(t.before)
 		}
 	}
 }
 
-// noted is what the server notes about the managers of an object.
+// noted is the metadata of an object, without its values.
 func noted(o *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: o.GetManagedFields()}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(), ManagedFields: o.GetManagedFields(),
+	}}
 }
 
 // encode is the body of a server-side apply. version, when given, must still be the object's.

@@ -44,7 +44,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		now = nil
 	}
 	if s, ok := r.leftAlone(ctx, o, now); ok {
-		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.record(s.uid, s.entry), nil
+		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.newRecord(s.compared, r.opts.FieldManager), nil
 	}
 	var d deed
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error { return r.tryWrite(ctx, o, &d) })
@@ -55,16 +55,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	if d.recreated {
 		result.Action, result.Why = Recreated, whyRecreated(d.fields)
 	}
-	return result, o.record(d.got.UID, entryOf(d.got, r.opts.FieldManager)), nil
-}
-
-// record is what the inventory keeps of an object that is as asked. A Secret's want lies on the Secret.
-func (o order) record(uid types.UID, entry string) record {
-	rec := record{Ref: o.ref, UID: uid, Entry: entry}
-	if !o.isSecret() {
-		rec.Want = o.want
-	}
-	return rec
+	return result, o.newRecord(d.got, r.opts.FieldManager), nil
 }
 
 // A deed is what the tries of one write did.
@@ -91,7 +82,7 @@ func (r *run) leftAlone(ctx context.Context, o order, now *metav1.PartialObjectM
 	if !planned && r.opts.Verify == VerifyFull {
 		s = r.step(ctx, o)
 	}
-	return s, s.Intent == WillLeave && s.entry != ""
+	return s, s.Intent == WillLeave && s.compared != nil
 }
 
 // actionOf compares an object before and after the write. A write that changes nothing leaves the resourceVersion alone; when a
@@ -103,7 +94,7 @@ func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec
 		return Created
 	case before.ResourceVersion == after.ResourceVersion:
 		return Unchanged
-	case o.wantedBefore(before, rec) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
+	case o.wantedBefore(before, rec) && rec.stands(before) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
 		return Unchanged
 	}
 	return Configured
