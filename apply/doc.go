@@ -13,5 +13,8 @@
 // MakePlan says what Apply would do, object by object and field by field, as a value that can be printed and stored; (*Plan).Apply does
 // that and nothing else. A Plan holds no value of a Secret.
 //
-// The parts are useful alone: WaitRollout, Verify, Remove, EnsureSecret, Lock, Classify, and the pure Ready.
+// WaitReady waits until objects of any kind are ready, each by the rules of its kind. What the cluster alone can give, a node, room in a
+// quota or the end of a gate, is told and waited for without a deadline of this engine; what fails brings its evidence.
+//
+// The parts are useful alone: WaitReady, WaitRollout, Verify, Remove, EnsureSecret, Lock, Classify, and the pure Ready.
 package apply

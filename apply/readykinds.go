@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -124,7 +125,7 @@ func readyPod(p *corev1.Pod) Status {
 	case corev1.PodFailed:
 		return Status{Failed: true, Message: strings.TrimSuffix(fmt.Sprintf("pod %q failed: %s", p.Name, podEnd(p)), ": ")}
 	}
-	if on, words := podHeld(p); on != "" {
+	if on, words, _ := podHeld(p); on != "" {
 		return Status{Message: words, On: on}
 	}
 	if p.Annotations[HookAnnotation] != "" && p.Spec.RestartPolicy != corev1.RestartPolicyAlways && p.Spec.RestartPolicy != "" {
@@ -144,10 +145,10 @@ func readyPod(p *corev1.Pod) Status {
 // missingVolume is in the scheduler's words when no node would help: the claim is not there, or has no volume.
 var missingVolume = regexp.MustCompile(`persistentvolumeclaim "[^"]+" not found|unbound immediate PersistentVolumeClaims`)
 
-// podHeld says what keeps a pod from a node: the scheduler's own words, or the gates that it waits at.
-func podHeld(p *corev1.Pod) (WaitsOn, string) {
+// podHeld says what keeps a pod from a node, and since when: the scheduler's own words, or the gates that it waits at.
+func podHeld(p *corev1.Pod) (WaitsOn, string, time.Time) {
 	if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending {
-		return "", ""
+		return "", "", time.Time{}
 	}
 	for _, c := range p.Status.Conditions {
 		switch {
@@ -157,12 +158,12 @@ func podHeld(p *corev1.Pod) (WaitsOn, string) {
 			for _, g := range p.Spec.SchedulingGates {
 				gates = append(gates, "gate "+g.Name)
 			}
-			return OnGate, strings.Join(gates, ", ")
+			return OnGate, strings.Join(gates, ", "), c.LastTransitionTime.Time
 		case c.Reason == corev1.PodReasonUnschedulable && !missingVolume.MatchString(c.Message):
-			return OnNode, c.Message
+			return OnNode, c.Message, c.LastTransitionTime.Time
 		}
 	}
-	return "", ""
+	return "", "", time.Time{}
 }
 
 // podEnd says how a pod failed: in its own words, or by the exit of a container.

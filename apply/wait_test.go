@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -163,6 +165,14 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}`+claim("now",
 	}
 }
 
+// podLog sets what all pods of the cluster said; it stays, because tests run side by side.
+func podLog(t *testing.T) {
+	t.Helper()
+	if err := shared.SetPodLog("connecting\nrelation \"users\" does not exist\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // failPod waits for the Job's pod to run and lets it fail.
 func failPod(t *testing.T, ns, selector string) {
 	t.Helper()
@@ -190,10 +200,7 @@ func failPod(t *testing.T, ns, selector string) {
 func TestWaitReadyOfAJobThatFails(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, nil)
-	if err := shared.SetPodLog("connecting\nrelation \"users\" does not exist\n"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = shared.SetPodLog("") })
+	podLog(t)
 	refs := applied(t, ns, strings.Replace(migration, "IMAGE", devcluster.TroubleImage(devcluster.NotReady), 1)+"\n---\n"+
 		workload("Deployment", `nodeSelector: {pool: none}, `+plainContainer))
 	wait, _ := waiting(t, refs, apply.WaitOptions{})
@@ -274,11 +281,10 @@ func TestWaitReadyWaitsForWhatOthersGive(t *testing.T) {
 		{"quota of a set", quota(1) + taken, workload("StatefulSet", plainContainer), "exceeded quota: q", func(t *testing.T, ns string) {
 			mustApply(t, set(t, ns, quota(2)), apply.Options{Shared: true})
 		}},
-		{"node", "", workload("Deployment", `nodeSelector: {pool: NS}, `+plainContainer), "0/", func(t *testing.T, ns string) {
-			if err := shared.AddNode(t.Context(), devcluster.Node{Name: ns, Labels: map[string]string{"pool": ns}}); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = shared.RemoveNode(context.Background(), ns) })
+		{"node", "", workload("Deployment", `nodeSelector: {pool: NS}, `+plainContainer), "0/", giveNode},
+		{"late node", "", strings.Replace(workload("Deployment", `nodeSelector: {pool: NS}, `+plainContainer), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 1", 1), "0/", func(t *testing.T, ns string) {
+			pastDeadline(t, ns)
+			giveNode(t, ns)
 		}},
 		{"gate", "", `apiVersion: v1
 kind: Pod
@@ -302,6 +308,27 @@ spec: {schedulingGates: [{name: example.com/admission}], ` + plainContainer + `}
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+func giveNode(t *testing.T, ns string) {
+	if err := shared.AddNode(t.Context(), devcluster.Node{Name: ns, Labels: map[string]string{"pool": ns}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shared.RemoveNode(context.Background(), ns) })
+}
+
+// pastDeadline waits until the Deployment's controller gave up.
+func pastDeadline(t *testing.T, ns string) {
+	stream, err := typed(t).AppsV1().Deployments(ns).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Stop()
+	for e := range stream.ResultChan() {
+		if d, ok := e.Object.(*appsv1.Deployment); ok && apply.Ready(d).Failed {
+			return
+		}
 	}
 }
 
@@ -433,5 +460,86 @@ func TestWaitReadyOfWhatIsNotThere(t *testing.T) {
 	cancel(errors.New("the caller left"))
 	if err := apply.WaitReady(ctx, config(t), []apply.Ref{ref}, apply.WaitOptions{}); err == nil || !strings.Contains(err.Error(), "the caller left") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Field case F04 on a server: a Job that is collected the moment it is complete succeeded; one that a person deletes did not.
+func TestWaitReadyOfAJobThatIsCollected(t *testing.T) {
+	for name, collected := range map[string]bool{"collected": true, "deleted": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			text := strings.NewReplacer("IMAGE", "registry.example/migrate:1", "backoffLimit: 0", "backoffLimit: 0\n  ttlSecondsAfterFinished: 0",
+				"{spec: {", "{spec: {schedulingGates: [{name: example.com/admission}], ").Replace(migration)
+			refs := applied(t, ns, text)
+			wait, h := waiting(t, refs, apply.WaitOptions{})
+			if w := h.waits(t); w.Reason != "gate example.com/admission" {
+				t.Errorf("%+v", w)
+			}
+			if collected {
+				openGate(t, ns)
+				if err := wait(); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			background := metav1.DeletePropagationBackground
+			if err := typed(t).BatchV1().Jobs(ns).Delete(t.Context(), "migrate", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+				t.Fatal(err)
+			}
+			if err := wait(); err == nil || !strings.HasSuffix(err.Error(), "it was removed before it finished") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A Job that takes its pods away when it fails still brings their log.
+func TestWaitReadyKeepsTheLogOfAJobsLastFailure(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	podLog(t)
+	refs := applied(t, ns, strings.NewReplacer("IMAGE", devcluster.TroubleImage(devcluster.CrashLoopBackOff), "Never", "OnFailure").Replace(migration))
+	read := make(chan struct{}, 10)
+	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if strings.HasSuffix(r.URL.Path, "/log") && err == nil && resp.StatusCode == http.StatusOK {
+			read <- struct{}{}
+		}
+		return resp, err
+	})
+	done := make(chan error, 1)
+	go func() { done <- apply.WaitReady(t.Context(), cfg, refs, apply.WaitOptions{}) }()
+	<-read
+	now := int64(0)
+	err := typed(t).CoreV1().Pods(ns).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = <-done
+	if err == nil || !strings.Contains(err.Error(), `  | relation "users" does not exist`) || !strings.Contains(err.Error(), "BackoffLimitExceeded") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A caller who may read objects, but not list them, can wait for them too.
+func TestWaitReadyWithFewRights(t *testing.T) {
+	t.Parallel()
+	cfg, err := shared.ConfigFor("tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ns = "t-tenant"
+	refs := applied(t, ns, "apiVersion: v1\nkind: Service\nmetadata: {name: waited, namespace: NS}\nspec: {ports: [{port: 80}]}")
+	if err := apply.WaitReady(t.Context(), cfg, refs, apply.WaitOptions{}); err != nil {
+		t.Error(err)
+	}
+	for want, ref := range map[string]apply.Ref{
+		"it does not exist": {Version: "v1", Kind: "Service", Namespace: ns, Name: "none"},
+		"cannot get":        {Version: "v1", Kind: "Pod", Namespace: ns, Name: "none"},
+	} {
+		if err := apply.WaitReady(t.Context(), cfg, []apply.Ref{ref}, apply.WaitOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
 	}
 }

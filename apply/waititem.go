@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -35,6 +36,7 @@ type waitItem struct {
 	excused time.Time
 	// held is since when it waits on something, and paused how long it did so before.
 	held   time.Time
+	since  time.Time // since when the cluster says so; zero when it does not tell
 	paused time.Duration
 	// doubted is since when its pods are refused for a cause that may end by itself.
 	doubted time.Time
@@ -111,7 +113,10 @@ func (w *waiter) look(it *waitItem, now time.Time) {
 	if status.Failed && !status.FailedAt.IsZero() && status.FailedAt.Equal(it.excused) {
 		status.Failed = false
 	}
-	it.again = time.Time{}
+	it.again, it.since = time.Time{}, time.Time{}
+	if c := conditionsOf(it.obj)[string(corev1.PodScheduled)]; c != nil {
+		it.since = c.at
+	}
 	if again > 0 {
 		it.again = now.Add(again)
 	}
@@ -174,7 +179,7 @@ func (w *waiter) note(it *waitItem, status Status, now time.Time) {
 	}
 	w.events.emit(Unready{Ref: it.ref, Status: status})
 	if status.On != "" && (status.On != last.On || status.Message != last.Message) {
-		w.events.emit(Waiting{Ref: it.ref, Reason: status.Message, Since: it.held})
+		w.events.emit(Waiting{Ref: it.ref, Reason: status.Message, Since: earliest(it.since, it.held)})
 	}
 }
 

@@ -24,6 +24,7 @@ type waiter struct {
 	lists   chan struct{} // one for each list in flight
 	ctx     context.Context
 	running sync.WaitGroup
+	took    time.Duration // by the last round of judging
 }
 
 const (
@@ -31,6 +32,9 @@ const (
 	waitLists = 16
 	// waitSettle is the moment that is left to others after one object failed for good.
 	waitSettle = 2 * time.Second
+	// waitRest is how long news are gathered before they are judged, at least: one change of a namespace comes as many, and to judge a
+	// thousand objects for each would keep a core busy.
+	waitRest = 5 * time.Millisecond
 )
 
 func newWaiter(c *cluster, refs []Ref, opts WaitOptions) *waiter {
@@ -75,6 +79,7 @@ func (w *waiter) run(ctx context.Context) error {
 	for {
 		now := time.Now()
 		next := w.judge(now)
+		w.took = time.Since(now)
 		if w.left() == 0 {
 			break
 		}
@@ -112,11 +117,14 @@ func (w *waiter) pause(until time.Time) error {
 	case take := <-w.news:
 		take()
 	}
+	rest := time.After(max(waitRest, 4*w.took))
 	for {
 		select {
+		case <-w.ctx.Done():
+			return w.ctx.Err()
 		case take := <-w.news:
 			take()
-		default:
+		case <-rest:
 			return nil
 		}
 	}

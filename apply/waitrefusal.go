@@ -16,6 +16,7 @@ type refusal struct {
 	text   string
 	object string    // "ReplicaSet web-5d4f"
 	at     time.Time // when the server last said so; zero when only a condition is left of it
+	since  time.Time // when it first said so; zero when nothing tells
 	never  *Diagnosis
 }
 
@@ -60,7 +61,9 @@ func (s *scene) lastRefusal(maker types.UID) *refusal {
 	if last == nil {
 		return nil
 	}
-	return newRefusal(last.Message, last.InvolvedObject.Kind+" "+last.InvolvedObject.Name, timeOf(*last))
+	r := newRefusal(last.Message, last.InvolvedObject.Kind+" "+last.InvolvedObject.Name, timeOf(*last))
+	r.since = last.FirstTimestamp.Time
+	return r
 }
 
 func newRefusal(text, object string, at time.Time) *refusal {

@@ -105,6 +105,7 @@ func (w *waiter) watchScene(namespace string, src source, take func([]runtime.Ob
 type holdup struct {
 	on      WaitsOn
 	words   string
+	since   time.Time
 	refused *refusal
 }
 
@@ -117,18 +118,18 @@ func (s *scene) holdup(o *unstructured.Unstructured) holdup {
 	var h holdup
 	busy := false
 	for _, p := range s.podsOf(maker) {
-		on, words := podHeld(p)
+		on, words, since := podHeld(p)
 		switch {
 		case p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || isReadyPod(p):
 		case on == "":
 			busy = true
 		case h.on == "":
-			h.on, h.words = on, words
+			h.on, h.words, h.since = on, words, since
 		}
 	}
 	h.refused = s.refusal(o, maker)
-	if r := h.refused; r != nil && (r.class == ClassQuotaWait) && h.on == "" {
-		h.on, h.words = OnQuota, r.text
+	if r := h.refused; r != nil && r.class == ClassQuotaWait && h.on == "" {
+		h.on, h.words, h.since = OnQuota, r.text, r.since
 	}
 	if busy {
 		h.on = ""
@@ -211,7 +212,7 @@ func (w *waiter) lookAround(it *waitItem, status Status, now time.Time) Status {
 		it.doubted = time.Time{}
 	}
 	if h.on != "" {
-		status.On, status.Message = h.on, h.words
+		status.On, status.Message, it.since = h.on, h.words, h.since
 		if late {
 			it.excused, status.Failed = status.FailedAt, false
 		}
