@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"jr2.dev/jr2/platforms"
 )
@@ -87,11 +88,13 @@ func platformsOf(desc *remote.Descriptor) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// unstated are the entries of an index that are images and do not say for what: OCI lets the platform out.
+// unstated are the entries of an index that may be images and do not say for what: OCI lets the platform out. Attestations state one, an
+// unknown one.
 func unstated(index *v1.IndexManifest) []v1.Descriptor {
 	var entries []v1.Descriptor
 	for _, entry := range index.Manifests {
-		if entry.MediaType.IsImage() && entry.ArtifactType == "" && len(entry.Annotations) == 0 && entry.Platform == nil {
+		artifact := entry.ArtifactType != "" && !types.MediaType(entry.ArtifactType).IsConfig()
+		if entry.MediaType.IsImage() && !artifact && entry.Platform == nil {
 			entries = append(entries, entry)
 		}
 	}
