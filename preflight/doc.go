@@ -3,4 +3,9 @@
 // It decides which facts stop a converge and how each is said: every check returns Findings, values with a severity, a stable code,
 // the object, the reason and the fix. It reads what it must and it never writes: a probe of the API server is a dry run. A check
 // that cannot look returns its error; "not found" is never inferred from another error.
+//
+// Set, and the checks that it is made of, look at a set of objects before it is applied: placeholders, image names and architectures,
+// nodes that take the pods, what admits them, and the arithmetic of replicas, budgets and drains. They decide nothing about where
+// facts come from: the caller reads nodes, pods and namespaces, and gives functions that ask a registry and the API server. A set's check
+// that cannot look says so by a Note.
 package preflight
