@@ -25,7 +25,7 @@ type WaitOptions struct {
 	// Readers judge objects before Ready does, in this order. Secrets are never shown to them.
 	Readers []Reader
 	// Events receives Unready and Waiting, one call at a time; nil discards. The last Unready of an object that became ready has a Status
-	// that is Done.
+	// that is Done; one that is ready at the first look has none, unless there is a Note.
 	Events func(Event)
 }
 

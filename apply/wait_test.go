@@ -150,15 +150,22 @@ spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}`+claim("now",
 		t.Fatal(err)
 	}
 	told := map[string]bool{}
+	note := ""
 	for _, e := range h.events {
 		if e, ok := e.(apply.Unready); ok {
 			told[e.Ref.Kind] = e.Status.Done
+			if e.Ref.Name == "late" {
+				note = e.Status.Note
+			}
 		}
 	}
 	for kind, done := range told {
 		if !done {
 			t.Errorf("the last word about the %s: it is not ready", kind)
 		}
+	}
+	if note != `the class "`+ns+`-late" binds it when the first pod uses it` {
+		t.Errorf("the note of the claim: %q", note)
 	}
 	if told["StorageClass"] || told["Ingress"] {
 		t.Errorf("%+v", told)
@@ -534,9 +541,15 @@ func TestWaitReadyWithFewRights(t *testing.T) {
 	if err := apply.WaitReady(t.Context(), cfg, refs, apply.WaitOptions{}); err != nil {
 		t.Error(err)
 	}
+	policy := apply.Ref{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy", Namespace: ns, Name: "any"}
+	other := func(*unstructured.Unstructured) (apply.Status, bool) { return apply.Status{}, false }
+	if err := apply.WaitReady(t.Context(), cfg, []apply.Ref{policy}, apply.WaitOptions{Readers: []apply.Reader{other}}); err != nil {
+		t.Errorf("a kind without a status that may not be read: %v", err)
+	}
 	for want, ref := range map[string]apply.Ref{
 		"it does not exist": {Version: "v1", Kind: "Service", Namespace: ns, Name: "none"},
 		"cannot get":        {Version: "v1", Kind: "Pod", Namespace: ns, Name: "none"},
+		"no matches for":    {Group: "nobody.example", Version: "v1", Kind: "Thing", Namespace: ns, Name: "none"},
 	} {
 		if err := apply.WaitReady(t.Context(), cfg, []apply.Ref{ref}, apply.WaitOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v", err)

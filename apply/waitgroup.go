@@ -39,26 +39,44 @@ func (g *waitGroup) any() (ref Ref) {
 func (w *waiter) watchGroup(g *waitGroup) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	g.leave = cancel
-	at, err := w.cluster.full(g.any())
-	if err != nil {
-		g.giveUp(err)
-		return
-	}
-	src := dynamicSource(at)
-	if len(g.items) == 1 {
-		src.options = named(g.any().Name)
-	}
 	see := func(objs []runtime.Object) error { return w.tell(ctx, func() { g.see(objs) }) }
 	w.running.Go(func() {
 		defer cancel()
-		err := w.follow(ctx, src, see)
-		if Classify(err) == ClassForbidden {
+		at, err := w.resource(ctx, g.any())
+		if err == nil {
+			src := dynamicSource(at)
+			if len(g.items) == 1 {
+				src.options = named(g.any().Name)
+			}
+			err = w.follow(ctx, src, see)
+		}
+		if at != nil && Classify(err) == ClassForbidden {
 			err = w.ask(ctx, g, at, see)
 		}
 		if err != nil && ctx.Err() == nil {
 			_ = w.tell(ctx, func() { g.giveUp(err) })
 		}
 	})
+}
+
+// resource finds the resource of a kind. A kind that is not known may have come since the last look at what is served.
+func (w *waiter) resource(ctx context.Context, ref Ref) (dynamic.ResourceInterface, error) {
+	delay, again := firstDelay, true
+	for {
+		at, err := w.cluster.full(ref)
+		switch c := Classify(err); {
+		case c == ClassNoMatch && again:
+			again = false
+			w.cluster.mapper.reset()
+			continue
+		case c != ClassUnavailable && c != ClassThrottled:
+			return at, err
+		}
+		if err := sleep(ctx, delay); err != nil {
+			return nil, err
+		}
+		delay = min(delay*2, lastDelay)
+	}
 }
 
 func dynamicSource(at dynamic.ResourceInterface) source {

@@ -100,6 +100,9 @@ func (it *waitItem) fail(verdict string, cause error) {
 // look judges an object.
 func (w *waiter) look(it *waitItem, now time.Time) {
 	switch {
+	case it.err != nil && Classify(it.err) == ClassForbidden && readyAtOnce(it.ref.GroupVersionKind().GroupKind()):
+		it.end = endReady // only a Reader could have told more
+		return
 	case it.err != nil:
 		it.fail(it.err.Error(), it.err)
 		return
@@ -174,7 +177,7 @@ func (w *waiter) note(it *waitItem, status Status, now time.Time) {
 	if status.On != "" && it.held.IsZero() {
 		it.held = now
 	}
-	if status == last || status.Done && last == (Status{}) { // ready at the first look is no news
+	if status == last || status.Done && status.Note == "" && last == (Status{}) { // ready at the first look is no news
 		return
 	}
 	w.events.emit(Unready{Ref: it.ref, Status: status})
