@@ -7,21 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/preflight"
-)
-
-// Names of the sets that a converge applies, each the identity of what lives and dies together.
-const (
-	setNamespace = "jr2-namespace"
-	setPriority  = "jr2-priority-classes"
-	setOperator  = "jr2-operator"
-	setInstance  = "jr2-instance"
 )
 
 // apply brings one set into the cluster, tells what changed and keeps it for the result.
@@ -43,11 +34,16 @@ func (c *converge) apply(ctx context.Context, layer string, set *apply.Set, opts
 }
 
 func (c *converge) applyQuietly(ctx context.Context, set *apply.Set, opts apply.Options) (*apply.Outcome, error) {
-	opts.Events, opts.Conflicts = c.tellApply, apply.Conflicts{TakeFrom: c.opts.TakeFrom}
-	outcome, err := apply.Apply(ctx, c.cluster.config, set, opts)
+	outcome, err := apply.Apply(ctx, c.cluster.config, set, c.applying(opts))
 	c.result.Objects = append(c.result.Objects, outcome.Objects...)
 	c.result.Changed += outcome.Changed()
 	return outcome, err
+}
+
+// applying adds what the caller wants of every apply.
+func (c *converge) applying(opts apply.Options) apply.Options {
+	opts.Events, opts.Conflicts = c.tellApply, apply.Conflicts{TakeFrom: c.opts.TakeFrom}
+	return opts
 }
 
 // tellApply tells what makes an apply wait; what it did is told when it is done.
@@ -88,18 +84,11 @@ func (c *converge) rollout(ctx context.Context, layer render.Layer) error {
 
 // priorityClasses applies the classes that the configuration leaves out: before the first pod that names one.
 func (c *converge) priorityClasses(ctx context.Context) error {
-	var classes []runtime.Object
-	for _, class := range render.PriorityClasses(c.input) {
-		classes = append(classes, class)
-	}
-	if len(classes) == 0 {
-		return nil
-	}
-	set, err := apply.NewSet(setPriority, c.cluster.namespace, classes...)
-	if err != nil {
+	set, opts, err := c.prioritySet()
+	if err != nil || len(set.Objects) == 0 {
 		return err
 	}
-	return c.apply(ctx, "priority classes", set, apply.Options{Shared: true})
+	return c.apply(ctx, layerPriority, set, opts)
 }
 
 // tokens makes the Instance's tokens once and keeps them: live Sandboxes hold tokens signed with the kept key.
@@ -109,20 +98,29 @@ func (c *converge) tokens(ctx context.Context) error {
 		return err
 	}
 	c.result.Changed += min(1, len(minted))
-	if c.ran && slices.Contains(minted, names.KeySigningKey) {
-		c.note(preflight.Finding{
-			Severity: preflight.Warn, Code: preflight.CodeSigningKey, Object: "Secret " + c.cluster.namespace + "/" + names.InstanceSecret,
-			Message: fmt.Sprintf("the signing key of this Instance was gone from Secret %s and a new one was made: live Sandboxes hold tokens of the old one and are refused from now on",
-				names.InstanceSecret),
-		})
-	}
+	c.noteSigningKey(minted, "a new one was made: live Sandboxes hold tokens of the old one and are refused from now on")
 	secret, err := c.cluster.client.CoreV1().Secrets(c.cluster.namespace).Get(ctx, names.InstanceSecret, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read Secret %s/%s: %w", c.cluster.namespace, names.InstanceSecret, err)
 	}
+	c.useTokens(secret)
+	return nil
+}
+
+// useTokens takes what the cluster keeps of the Instance's tokens.
+func (c *converge) useTokens(secret *corev1.Secret) {
 	c.input.SigningKey = config.NewSecret(string(secret.Data[names.KeySigningKey]))
 	c.keepGitTokens(secret)
-	return nil
+}
+
+// noteSigningKey warns that the key is made for an Instance that had one.
+func (c *converge) noteSigningKey(minted []string, then string) {
+	if c.ran && slices.Contains(minted, names.KeySigningKey) {
+		c.note(preflight.Finding{
+			Severity: preflight.Warn, Code: preflight.CodeSigningKey, Object: "Secret " + c.cluster.namespace + "/" + names.InstanceSecret,
+			Message: fmt.Sprintf("the signing key of this Instance was gone from Secret %s and %s", names.InstanceSecret, then),
+		})
+	}
 }
 
 // keepGitTokens lets the cluster's copy of a git token stand where the environment of this converge has none: a converge from another shell
@@ -156,25 +154,11 @@ func (c *converge) keepGitTokens(secret *corev1.Secret) {
 
 // objects applies everything that the Instance needs in its namespace, and removes what it no longer needs.
 func (c *converge) objects(ctx context.Context) error {
-	objects, err := render.Instance(c.input)
+	set, opts, err := c.instanceSet()
 	if err != nil {
 		return err
 	}
-	if render.NeedsRepoCache(c.input) {
-		objects = append(objects, render.RepoCache(c.input)...)
-	}
-	if render.NeedsInstanceHarness(c.input) {
-		harness, err := render.InstanceHarness(c.input)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, harness...)
-	}
-	set, err := apply.NewSet(setInstance, c.cluster.namespace, objects...)
-	if err != nil {
-		return err
-	}
-	return c.apply(ctx, "instance", set, apply.Options{Prune: true})
+	return c.apply(ctx, layerInstance, set, opts)
 }
 
 func (c *converge) orchestrator(ctx context.Context) error {

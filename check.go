@@ -43,21 +43,24 @@ func (c *converge) floor(ctx context.Context) error {
 	return nil
 }
 
-// contact finds out whose the namespace is and, when it is nobody's, whether this Instance may have it.
-func (c *converge) contact(ctx context.Context) error {
+// home finds out whose the namespace is.
+func (c *converge) home(ctx context.Context) error {
 	namespace, err := c.cluster.readNamespace(ctx)
 	if err != nil {
 		return err
 	}
 	home, findings := preflight.Ownership(c.cluster.context, c.cluster.namespace, c.inst.Name, namespace)
-	if err := preflight.Refused(findings); err != nil {
-		return err
-	}
-	if !home.FirstContact || c.opts.Yes {
+	c.found, c.homeless = home, namespace == nil
+	return preflight.Refused(findings)
+}
+
+// contact asks, when the namespace is nobody's, whether this Instance may have it.
+func (c *converge) contact(ctx context.Context) error {
+	if !c.found.FirstContact || c.opts.Yes {
 		return nil
 	}
 	c.asked = true
-	first := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: home.What}
+	first := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: c.found.What}
 	if c.opts.Confirm == nil {
 		return &UnansweredError{FirstContact: first}
 	}
@@ -82,12 +85,11 @@ func Accepts(answer string) bool {
 
 // namespace applies the Instance's Namespace: the pod dry run after it needs one.
 func (c *converge) namespace(ctx context.Context) error {
-	c.input.Instance, c.input.Namespace = c.inst, c.cluster.namespace
-	set, err := apply.NewSet(setNamespace, c.cluster.namespace, render.Namespace(c.input))
+	set, opts, err := c.namespaceSet()
 	if err != nil {
 		return err
 	}
-	outcome, err := c.applyQuietly(ctx, set, apply.Options{Shared: true})
+	outcome, err := c.applyQuietly(ctx, set, opts)
 	if err != nil {
 		return fmt.Errorf("namespace: %w", err)
 	}
@@ -95,9 +97,13 @@ func (c *converge) namespace(ctx context.Context) error {
 	return nil
 }
 
-// podLevelResources tells a dry run that failed as a note: it proves nothing (source: reference, 3.7).
 func (c *converge) podLevelResources(ctx context.Context) error {
-	findings, err := c.probePodLevelResources(ctx)
+	return c.podLevelResourcesIn(ctx, c.cluster.namespace)
+}
+
+// podLevelResourcesIn tells a dry run that failed as a note: it proves nothing (source: reference, 3.7).
+func (c *converge) podLevelResourcesIn(ctx context.Context, namespace string) error {
+	findings, err := c.probePodLevelResources(ctx, namespace)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -112,8 +118,8 @@ func (c *converge) podLevelResources(ctx context.Context) error {
 
 // probePodLevelResources tries again for some seconds where the failure ends by itself, such as a service account that a new namespace
 // does not have yet. A quota that refuses the probe may do so for ever.
-func (c *converge) probePodLevelResources(ctx context.Context) (findings []preflight.Finding, err error) {
-	pods := c.cluster.client.CoreV1().Pods(c.cluster.namespace)
+func (c *converge) probePodLevelResources(ctx context.Context, namespace string) (findings []preflight.Finding, err error) {
+	pods := c.cluster.client.CoreV1().Pods(namespace)
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 9}
 	waited := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
 		findings, err = preflight.PodLevelResources(ctx, pods, c.cluster.context, c.server)

@@ -15,46 +15,65 @@ import (
 // images builds and delivers what the cluster's record does not show as delivered. The record itself goes up with the Orchestrator,
 // after every delivery.
 func (c *converge) images(ctx context.Context) error {
-	kit := c.input.Kit
-	c.record = images.Record{Harness: kit.Harness, Custodian: kit.Custodian, Operator: kit.Operator, Orchestrator: kit.Orchestrator}
+	if err := c.decideImages(ctx); err != nil {
+		return err
+	}
 	delivered, err := c.deliver(ctx)
 	c.result.Images = delivered
 	if err != nil {
 		return err
 	}
-	c.record = c.record.With(delivered)
-	text, err := c.record.Marshal()
+	return c.keepRecord(c.kitRecord().With(delivered))
+}
+
+// kitRecord names the images that the Kit brings.
+func (c *converge) kitRecord() images.Record {
+	kit := c.input.Kit
+	return images.Record{Harness: kit.Harness, Custodian: kit.Custodian, Operator: kit.Operator, Orchestrator: kit.Orchestrator}
+}
+
+// keepRecord makes the image map of what the Instance will run.
+func (c *converge) keepRecord(record images.Record) error {
+	text, err := record.Marshal()
 	if err != nil {
 		return err
 	}
-	c.input.ImageMap = string(text)
+	c.record, c.input.ImageMap = record, string(text)
 	return nil
 }
 
-func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, error) {
+// decideImages decides which Sandbox Images the Instance needs and which of them are to be built.
+func (c *converge) decideImages(ctx context.Context) error {
 	if !c.inst.ComposesSandbox() {
 		c.tell(ImagesNotNeeded{Reason: "no registered Machine makes a Sandbox"})
-		return nil, nil
+		return nil
 	}
 	contexts := c.contexts()
 	if len(contexts) == 0 {
 		c.tell(ImagesNotNeeded{Reason: "the Instance carries no image context; Sandboxes run the stock Harness image"})
-		return nil, nil
+		return nil
 	}
 	decision, err := images.Plan(ctx, images.Request{
 		Instance: c.inst.Name, Registry: c.registry(), Context: c.cluster.context, Kind: c.cluster.kind(),
 		Platforms: c.set.Platforms, Contexts: contexts, Previous: c.previous, Force: c.opts.Force,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.digests = decision.Digests
+	c.decision, c.digests = decision, decision.Digests
 	for _, note := range decision.Notes {
 		c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note})
 	}
+	return nil
+}
+
+func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, error) {
+	if c.decision == nil {
+		return nil, nil
+	}
 	builder := lazyBuilder{given: c.opts.Builder, address: c.buildkitHost()}
 	defer builder.close()
-	return images.Deliver(ctx, decision, builder.get, images.Options{
+	return images.Deliver(ctx, c.decision, builder.get, images.Options{
 		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, Insecure: c.opts.InsecureRegistries,
 		BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
 	})

@@ -16,6 +16,8 @@ type (
 	EnvApplied = event.EnvApplied
 	// Started opens a converge.
 	Started = event.Started
+	// PlanStarted opens a plan.
+	PlanStarted = event.PlanStarted
 	// TypecheckStarted says that the Instance's own compiler runs.
 	TypecheckStarted = event.TypecheckStarted
 	// TypecheckSkipped says why no compiler ran.

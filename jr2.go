@@ -26,7 +26,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	run := &converge{opts: opts, result: &Result{}}
 	looks := []step{
 		run.load, run.typecheck, run.walk, run.decide,
-		run.connect, run.floor, run.contact, run.namespace, run.podLevelResources,
+		run.connect, run.floor, run.home, run.agreed, run.contact, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.secrets,
 	}
 	if err := in(ctx, looks); err != nil {
@@ -72,6 +72,8 @@ type converge struct {
 	inst     *config.Instance  // load
 	unread   error             // load: why the Instance was read in part only
 	sizes    []config.WorkspaceSize
+	found    preflight.Home    // home: whose the namespace is
+	homeless bool              // home: there is no namespace yet
 	asked    bool              // contact: somebody agreed to the namespace
 	cluster  cluster           // connect
 	server   string            // floor: gitVersion
@@ -80,6 +82,7 @@ type converge struct {
 	input    render.Input      // kit: grows with the image map and the signing key
 	ran      bool              // recall: the Instance has an Orchestrator from an earlier converge
 	previous *images.Record    // recall: which images it runs; nil when nothing says so
+	decision *images.Decision  // images: which to build; nil when none is needed
 	record   images.Record     // images: what it will run
 	digests  map[string]string // images: content digests of the image contexts by folder
 }

@@ -17,28 +17,37 @@ import (
 
 // operator applies the operator that all Instances of the cluster share, unless a newer one runs.
 func (c *converge) operator(ctx context.Context) error {
+	input, ours, err := c.decideOperator(ctx)
+	if err != nil || !ours {
+		return err
+	}
+	return c.bringOperator(ctx, input)
+}
+
+// decideOperator says whether the operator is this Instance's to apply, and as what.
+func (c *converge) decideOperator(ctx context.Context) (input render.Input, ours bool, err error) {
 	if !render.ManagesOperator(c.input) {
 		c.tell(OperatorNotManaged{})
-		return nil
+		return input, false, nil
 	}
 	deployed, err := c.deployedOperator(ctx)
 	if err != nil {
-		return err
+		return input, false, err
 	}
-	input := c.input
+	input = c.input
 	if version := versionOf(deployed); version != "" {
 		order, err := render.CompareVersions(version, c.inst.KitVersion)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the operator in %s: %w", names.OperatorNamespace, err)
+			return input, false, fmt.Errorf("the operator in %s: %w", names.OperatorNamespace, err)
 		case order > 0:
 			c.leaveOperator(deployed)
-			return nil
+			return input, false, nil
 		case order == 0 && deployed.Status.AvailableReplicas > 0:
 			keepOperatorPod(&input, deployed)
 		}
 	}
-	return c.bringOperator(ctx, input)
+	return input, true, nil
 }
 
 // keepOperatorPod leaves the image and the priority class of a working operator of the same version as the Instance that brought it chose
@@ -69,16 +78,12 @@ func (c *converge) leaveOperator(deployed *appsv1.Deployment) {
 // bringOperator applies again when another Instance changed the operator's inventory meanwhile: the lock is the Instance's, and the operator
 // belongs to all. Each converge of the cluster can be in the way once and then finds nothing to change.
 func (c *converge) bringOperator(ctx context.Context, input render.Input) error {
-	objects, err := render.Operator(input)
-	if err != nil {
-		return err
-	}
-	set, err := apply.NewSet(setOperator, names.OperatorNamespace, objects...)
+	set, opts, err := operatorSet(input)
 	if err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		err := c.apply(ctx, "operator", set, apply.Options{Prune: true})
+		err := c.apply(ctx, layerOperator, set, opts)
 		if err == nil {
 			return c.rollout(ctx, render.OperatorLayer(input))
 		}

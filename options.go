@@ -49,6 +49,9 @@ type Options struct {
 	TakeFrom []string
 	// Force rebuilds and redelivers every image, and publishes the Assembly again.
 	Force bool
+	// Plan, when set, is what MakePlan said that this converge would do, with the same options: the converge does that or nothing. It
+	// plans again before its first write and ends with a *MovedError when another plan comes out.
+	Plan *Plan
 	// BuildArgs are passed to every build.
 	BuildArgs map[string]string
 

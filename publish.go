@@ -22,10 +22,7 @@ func (c *converge) assembly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	publisher := c.opts.Publisher
-	if publisher == nil {
-		publisher = ClusterPublisher(c.cluster.client, c.cluster.namespace, c.labels())
-	}
+	publisher := c.publisher()
 	previous, found, err := publisher.Current(ctx)
 	if err != nil && !errors.Is(err, assembly.ErrInvalid) {
 		return fmt.Errorf("assembly: %w", err)
@@ -56,6 +53,13 @@ func (c *converge) assembly(ctx context.Context) error {
 	c.result.Assembly = built.Hash
 	c.tell(AssemblyCurrent{Hash: built.Hash, Workflows: workflows})
 	return nil
+}
+
+func (c *converge) publisher() Publisher {
+	if c.opts.Publisher != nil {
+		return c.opts.Publisher
+	}
+	return ClusterPublisher(c.cluster.client, c.cluster.namespace, c.labels())
 }
 
 // contextDigests gives the digests that the images were planned with, as Workspaces name their contexts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,9 +33,10 @@ func broughtBy(crd *unstructured.Unstructured) Ref {
 	return Ref{Group: text(dig(crd.Object, "spec", "group")), Kind: text(dig(crd.Object, "spec", "names", "kind"))}
 }
 
-// arrives says that a dry run can't show the object to the server, because its kind or its namespace is only in the set.
+// arrives says that a dry run can't show the object to the server, because its kind or its namespace is only in the set, or announced.
 func (r *run) arrives(ref Ref) bool {
-	return r.kinds[ref.Group+"/"+ref.Kind] || r.wanted[Ref{Kind: "Namespace", Name: ref.Namespace}] && r.live.get(Ref{Kind: "Namespace", Name: ref.Namespace}) == nil
+	home := Ref{Kind: "Namespace", Name: ref.Namespace}
+	return r.kinds[ref.Group+"/"+ref.Kind] || r.wanted[home] && r.live.get(home) == nil || slices.Contains(r.opts.Arriving, ref.Namespace)
 }
 
 // settleKinds waits until the server serves the kinds that this run brought or changed, and forgets what it knew about kinds.

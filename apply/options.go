@@ -23,6 +23,8 @@ type Options struct {
 	// DryRun asks the server what it would do and writes nothing. Objects whose namespace or kind arrives with the set itself are
 	// reported as created, unseen by the server.
 	DryRun bool
+	// Arriving names namespaces that somebody makes between a plan and its Apply: what lives in one is planned as WillArrive.
+	Arriving []string
 	// Retry bounds retries of refused or failed requests, per object.
 	Retry Retry
 	// Verify says how an unchanged object is told from a changed one.

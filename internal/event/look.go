@@ -12,6 +12,13 @@ type Started struct {
 	Namespace string `json:"namespace"`
 }
 
+// PlanStarted opens a plan: the looks of a converge that writes nothing.
+type PlanStarted struct {
+	Instance  string `json:"instance"`
+	Context   string `json:"context"`
+	Namespace string `json:"namespace"`
+}
+
 // TypecheckStarted says that the Instance's own compiler runs.
 type TypecheckStarted struct{}
 
@@ -84,6 +91,7 @@ type PriorityClassesNamed struct {
 
 func (EnvApplied) Type() string           { return "envApplied" }
 func (Started) Type() string              { return "started" }
+func (PlanStarted) Type() string          { return "planStarted" }
 func (TypecheckStarted) Type() string     { return "typecheckStarted" }
 func (TypecheckSkipped) Type() string     { return "typecheckSkipped" }
 func (Noted) Type() string                { return "noted" }

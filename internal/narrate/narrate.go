@@ -67,6 +67,8 @@ func looked(e event.Event) ([]string, bool) {
 		return one(seed.EnvLine, strings.Join(e.Names, ", "))
 	case event.Started:
 		return one(seed.Header, e.Instance, e.Context, e.Namespace)
+	case event.PlanStarted:
+		return one("jr2 plan — instance %q → context %s / namespace %s", e.Instance, e.Context, e.Namespace)
 	case event.TypecheckStarted:
 		return one(seed.TypecheckLine)
 	case event.TypecheckSkipped:

@@ -1,0 +1,72 @@
+package jr2
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"jr2.dev/jr2/apply"
+)
+
+// WriteText writes the plan for a person: images, layers with what changes in them, what is minted, the Assembly, and the count.
+func (p *Plan) WriteText(w io.Writer) error {
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// WriteJSON writes the plan as one line of JSON.
+func (p *Plan) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(p) }
+
+// String is the text of WriteText.
+func (p *Plan) String() string {
+	var b strings.Builder
+	if p.FirstContact != "" {
+		fmt.Fprintf(&b, "first contact: %s\n", p.FirstContact)
+	}
+	for _, image := range p.Images {
+		fmt.Fprintf(&b, "sandbox image %q: %s %s — %s\n", image.Name, image.Intent, image.Ref, image.Why)
+	}
+	for _, layer := range p.Layers {
+		if layer.Name == layerInstance && p.Mint != nil {
+			fmt.Fprintf(&b, "tokens: mint %s in %s\n", strings.Join(p.Mint.Keys, ", "), p.Mint.Secret)
+		}
+		layer.write(&b)
+	}
+	if p.Assembly.Hash != "" {
+		p.Assembly.write(&b)
+	}
+	switch n := p.Changes(); n {
+	case 0:
+		b.WriteString("nothing would change\n")
+	case 1:
+		b.WriteString("1 change\n")
+	default:
+		fmt.Fprintf(&b, "%d changes\n", n)
+	}
+	return b.String()
+}
+
+func (l PlannedLayer) write(b *strings.Builder) {
+	if still := l.Plan.Count(apply.WillLeave); still == len(l.Plan.Steps) {
+		fmt.Fprintf(b, "%s: unchanged (%d objects)\n", l.Name, still)
+		return
+	}
+	fmt.Fprintf(b, "%s:\n", l.Name)
+	for line := range strings.Lines(l.Plan.String()) {
+		b.WriteString("  " + line)
+	}
+}
+
+func (a PlannedAssembly) write(b *strings.Builder) {
+	switch {
+	case !a.Publish:
+		fmt.Fprintf(b, "assembly: %s is current\n", a.Hash)
+	case a.Current == a.Hash:
+		fmt.Fprintf(b, "assembly: publish %s again\n", a.Hash)
+	case a.Current == "":
+		fmt.Fprintf(b, "assembly: publish %s\n", a.Hash)
+	default:
+		fmt.Fprintf(b, "assembly: publish %s, which replaces %s\n", a.Hash, a.Current)
+	}
+}
