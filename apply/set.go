@@ -65,7 +65,11 @@ func newSet(name, namespace string, docs []document, problems []Problem) (*Set, 
 	if len(problems) > 0 {
 		return nil, &SetError{Problems: problems}
 	}
-	slices.SortFunc(set.Objects, func(a, b *unstructured.Unstructured) int { return compareRefs(RefOf(a), RefOf(b)) })
+	refs := make(map[*unstructured.Unstructured]Ref, len(set.Objects))
+	for _, o := range set.Objects {
+		refs[o] = RefOf(o)
+	}
+	slices.SortFunc(set.Objects, func(a, b *unstructured.Unstructured) int { return compareRefs(refs[a], refs[b]) })
 	return set, nil
 }
 
@@ -114,16 +118,8 @@ func unstructuredOf(o runtime.Object) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	var source any = o
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		source = u.Object
-	}
-	raw, err := utiljson.Marshal(source)
-	if err != nil {
-		return nil, err
-	}
 	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+	if u.Object, err = copyThroughJSON(o); err != nil {
 		return nil, err
 	}
 	u.SetGroupVersionKind(gvk)
@@ -135,6 +131,23 @@ func unstructuredOf(o runtime.Object) ([]*unstructured.Unstructured, error) {
 		foldStringData(u.Object)
 	}
 	return []*unstructured.Unstructured{u}, nil
+}
+
+func copyThroughJSON(o runtime.Object) (map[string]any, error) {
+	var source any = o
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		if same, ok := jsonCopyMap(u.Object); ok {
+			return same, nil
+		}
+		source = u.Object
+	}
+	raw, err := utiljson.Marshal(source)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	err = utiljson.Unmarshal(raw, &object)
+	return object, err
 }
 
 // kindOf reads the kind from the object itself, else from the Go type.
