@@ -25,7 +25,7 @@ var shared *devcluster.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		cluster, err := devcluster.Start(context.Background(), devcluster.Options{Users: []devcluster.User{tenant()}})
+		cluster, err := devcluster.Start(context.Background(), devcluster.Options{Users: []devcluster.User{tenant(), writer()}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start a cluster:", err)
 			return 1
@@ -60,6 +60,14 @@ func typed(t *testing.T) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// writer may create Secrets in one namespace, and not read or change them.
+func writer() devcluster.User {
+	return devcluster.User{Name: "writer", Rules: map[string][]rbacv1.PolicyRule{"t-writer": {
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "patch", "update", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
+	}}}
 }
 
 // newNamespace makes a namespace named after the test.
