@@ -18,8 +18,8 @@ import (
 // Objects whose annotations give them waves or make them hooks (WaveAnnotation, HookAnnotation) are written in that order: a wave starts
 // when what the one before wrote is ready and its hooks succeeded. Without such annotations nothing is waited for, unless Options.Wait asks.
 //
-// The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ImmutableError, *ObjectError, *HookError, those of WaitReady, or several
-// of them joined: objects that can be applied in the same wave are, and no later wave starts. Then the hooks of SyncFail run.
+// The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ImmutableError, *MintError, *EmptyKeyError, *ObjectError, *HookError, those of
+// WaitReady, or several of them joined: objects that can be applied in the same wave are, and no later wave starts. Then the hooks of SyncFail run.
 func Apply(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*Outcome, error) {
 	r, err := newRun(cfg, set, opts)
 	if err != nil {

@@ -77,7 +77,7 @@ func (WaveStarted) event() {}
 func (Unready) event()     {}
 func (HookStarted) event() {}
 
-// Warned is a warning that the server sent with its answer.
+// Warned is a warning: one that the server sent with its answer, or that a minted Secret was gone and has new values.
 type Warned struct {
 	Ref  Ref
 	Text string

@@ -23,7 +23,8 @@ type record struct {
 	Ref
 	// UID is empty until the object was seen: the record was written before it.
 	UID types.UID `json:"uid,omitempty"`
-	// Want and Entry are hashes of what was asked for and of what the server noted; see order.asAsked. Want is empty for Secrets.
+	// Want and Entry are hashes of what was asked for and of what the server noted; see order.asAsked. Want is empty for Secrets;
+	// of one that is minted it is the hash of its keys' names, and Entry its resourceVersion.
 	Want  string `json:"want,omitempty"`
 	Entry string `json:"entry,omitempty"`
 	// Seen is the object's state when it was seen to be as asked; see seenOf. It is empty when the time in Entry was well over by then.

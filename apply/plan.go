@@ -59,7 +59,7 @@ type Step struct {
 	Ref       Ref           `json:"ref"`
 	Intent    Intent        `json:"intent"`
 	Why       string        `json:"why,omitempty"`
-	Fields    []FieldChange `json:"fields,omitempty"` // of WillConfigure; may be empty when only ownership is noted
+	Fields    []FieldChange `json:"fields,omitempty"` // of what exists and changes; may be empty when only ownership is noted
 	Conflicts []Conflict    `json:"conflicts,omitempty"`
 
 	uid      types.UID                     // of the live object
