@@ -20,7 +20,7 @@ import (
 // every holds one value of each type of event.
 func every() []event.Event {
 	return []event.Event{
-		event.EnvApplied{}, event.Started{}, event.TypecheckStarted{}, event.TypecheckSkipped{}, event.Noted{}, event.Walked{},
+		event.EnvApplied{}, event.Started{}, event.PlanStarted{}, event.TypecheckStarted{}, event.TypecheckSkipped{}, event.Noted{}, event.Walked{},
 		event.KubernetesFound{}, event.PlatformsResolved{}, event.SandboxNodes{}, event.SizeTooLarge{}, event.KitResolved{},
 		event.PriorityClassesNamed{},
 		event.NamespaceApplied{}, event.LockWaiting{}, event.ImagesNotNeeded{}, event.ImageFresh{}, event.ImageBuilding{},

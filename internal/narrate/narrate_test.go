@@ -29,6 +29,7 @@ func golden() []struct {
 	}{
 		{event.EnvApplied{Names: []string{"JR2_REGISTRY", "JR2_GIT_TOKEN"}}, `→ .env: JR2_REGISTRY, JR2_GIT_TOKEN`},
 		{event.Started{Instance: "app", Context: "shared", Namespace: "team-a"}, `jr2 up — instance "app" → context shared / namespace team-a`},
+		{event.PlanStarted{Instance: "app", Context: "shared", Namespace: "team-a"}, `jr2 plan — instance "app" → context shared / namespace team-a`},
 		{event.TypecheckStarted{}, `typecheck: tsc --noEmit (the instance's own compiler)`},
 		{event.TypecheckSkipped{Reason: "the instance has no tsconfig.json"}, `typecheck: skipped — the instance has no tsconfig.json`},
 		{event.Noted{Message: "the registry is slow"}, `warning: the registry is slow`},
