@@ -87,14 +87,15 @@ func (r *run) leftAlone(ctx context.Context, o order, now *metav1.PartialObjectM
 
 // actionOf compares an object before and after the write. A write that changes nothing leaves the resourceVersion alone; when a
 // controller wrote meanwhile, our own entry of the managed fields tells. It alone would not do: its time has steps of a second, so a
-// new value right after the last one leaves the same entry, and only a different want shows it.
+// new value right after the last one leaves the same entry, and only a different want shows it. Where a dry run looked first, there is a
+// write only for a change.
 func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec record) Action {
 	switch {
 	case before == nil || before.UID != after.UID:
 		return Created
 	case before.ResourceVersion == after.ResourceVersion:
 		return Unchanged
-	case o.wantedBefore(before, rec) && rec.stands(before) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
+	case r.opts.Verify != VerifyFull && o.wantedBefore(before, rec) && rec.stands(before) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
 		return Unchanged
 	}
 	return Configured
