@@ -37,17 +37,17 @@ func ExampleMintSecret() {
 			return
 		}
 		for _, o := range out.Objects {
-			fmt.Println(o.Ref, o.Action, o.Why)
+			fmt.Println(strings.TrimSpace(fmt.Sprint(o.Action, " ", o.Ref, " ", o.Why)))
 		}
 	}
 	// Output:
 	// create      Namespace example-mint
 	// mint        Secret example-mint/vault: VAULT_KEY
 	// 1 to create, 1 to mint
-	// Namespace example-mint created
-	// Secret example-mint/vault minted VAULT_KEY
-	// Namespace example-mint unchanged
-	// Secret example-mint/vault unchanged
+	// created Namespace example-mint
+	// minted Secret example-mint/vault VAULT_KEY
+	// unchanged Namespace example-mint
+	// unchanged Secret example-mint/vault
 }
 
 func ExampleParseGenerator() {
