@@ -210,6 +210,9 @@ func (i *inventory) writeHead(ctx context.Context, data map[string]string) error
 	case ClassStale, ClassAlreadyExists:
 		// Our own write, whose answer was lost, looks the same as that of another run.
 		now, readErr := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
+		if nothing := i.head == nil && Classify(readErr) == ClassNotFound; nothing || readErr == nil && i.head != nil && now.ResourceVersion == i.head.ResourceVersion {
+			return err // nobody wrote: whoever refused it did so in passing
+		}
 		if readErr != nil {
 			return readErr
 		}

@@ -61,10 +61,14 @@ func (r *run) served(crd Ref) bool {
 		if RefOf(o) != crd {
 			continue
 		}
-		group, _ := dig(o.Object, "spec", "group").(string)
-		kind, _ := dig(o.Object, "spec", "names", "kind").(string)
-		_, err := r.cluster.mapper.mapping(schema.GroupVersionKind{Group: group, Kind: kind})
-		return err == nil
+		kind := broughtBy(o).GroupVersionKind()
+		versions, _ := dig(o.Object, "spec", "versions").([]any)
+		for _, v := range versions {
+			if kind.Version = text(dig(v, "name")); dig(v, "served") == true {
+				_, err := r.cluster.mapper.mapping(kind)
+				return err == nil
+			}
+		}
 	}
 	return false
 }

@@ -322,3 +322,54 @@ func TestPlanOfAnEqualSetReadsMetadataOnly(t *testing.T) {
 		t.Errorf("%s, %v", p, err)
 	}
 }
+
+// A custom resource that its definition, as it is now, does not allow comes with the definition that does; one that is wrong in both is
+// refused.
+func TestPlanOfAKindWhoseDefinitionChanges(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	group := ns + ".example.com"
+	mustApply(t, set(t, ns, crd(group, "Plum")+"\n---\n"+custom(group, "Plum")), apply.Options{})
+	more := strings.Replace(crd(group, "Plum"), "{n: {type: integer}}", "{n: {type: integer}, s: {type: string}}", 1)
+	changed := set(t, ns, more+"\n---\n"+strings.Replace(custom(group, "Plum"), "n: 1", "n: 1, s: x", 1))
+	p := mustPlan(t, changed, apply.Options{})
+	if p.Count(apply.WillArrive) != 1 || !strings.Contains(p.String(), "as its kind is defined now; the set changes the definition") {
+		t.Errorf("%s", p)
+	}
+	if out, err := p.Apply(t.Context(), config(t)); err != nil || out.Changed() != 2 {
+		t.Errorf("%+v, %v", out.Objects, err)
+	}
+	wrong := set(t, ns, more+"\n---\n"+strings.Replace(custom(group, "Plum"), "n: 1", "n: 1, typo: x", 1))
+	if p := mustPlan(t, wrong, apply.Options{}); p.Count(apply.WillFail) != 1 {
+		t.Errorf("%s", p)
+	}
+}
+
+// What the plan keeps is kept, also when it becomes something that could be pruned while the plan is carried out.
+func TestAPlanPrunesOnlyWhatItSaid(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, four), apply.Options{})
+	next := set(t, ns, strings.Replace(strings.Split(four, "\n---\n")[0], `a: "1"`, `a: "2"`, 1))
+	opts := apply.Options{Prune: true}
+	p := mustPlan(t, next, opts)
+	secret := apply.Ref{Version: "v1", Kind: "Secret", Namespace: ns, Name: "x"}
+	if step, _ := p.Step(secret); step.Intent != apply.WillKeep || p.Count(apply.WillPrune) != 2 {
+		t.Fatalf("%s", p)
+	}
+	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" {
+			if _, err := typed(t).CoreV1().Secrets(ns).Patch(t.Context(), "x", types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{FieldManager: "hand"}); err != nil {
+				t.Error(err)
+			}
+		}
+		return next.RoundTrip(r)
+	})
+	out, err := p.Apply(t.Context(), cfg)
+	if err != nil || out.Did(secret) != apply.Kept || out.Count(apply.Pruned) != 2 {
+		t.Errorf("%+v, %v", out.Objects, err)
+	}
+	if out := mustApply(t, next, opts); out.Did(secret) != apply.Pruned {
+		t.Errorf("the next run: %+v", out.Objects)
+	}
+}

@@ -222,7 +222,9 @@ func (r *run) groundArrives(ref Ref, c Class) bool {
 	case ClassNotFound:
 		return ref.Group == "rbac.authorization.k8s.io" && brings("Role", "ClusterRole")
 	case ClassInvalid:
-		return r.kinds[ref.Group+"/"+ref.Kind]
+		return slices.ContainsFunc(r.orders, func(o order) bool {
+			return tierOf(o.ref) == tierKinds && broughtBy(o.body) == Ref{Group: ref.Group, Kind: ref.Kind} && !r.isCurrent(o)
+		})
 	}
 	return false
 }
