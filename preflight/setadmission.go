@@ -28,9 +28,6 @@ func Admission(ctx context.Context, objs []*unstructured.Unstructured, facts Set
 
 // admission checks each workload, several at a time; the findings come in the order of the workloads.
 func (l *setLook) admission(ctx context.Context) []Finding {
-	if len(l.workloads) == 0 && l.facts.Namespaces == nil {
-		return nil
-	}
 	levels := l.levels()
 	findings := l.labelFaults()
 	perWorkload := make([][]Finding, len(l.workloads))

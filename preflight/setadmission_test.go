@@ -135,6 +135,8 @@ func testLevelArrives(t *testing.T, c admissionChecker) {
 		`warn pod-needs-missing Deployment nowhere/api: the namespace nowhere, which neither the set nor the cluster has`)
 	says(t, c.findings(t, namespaceYAML("new", enforce+": restrictd"), preflight.SetFacts{Namespaces: live}), "refuse pod-security-label Namespace new: must be one of privileged, baseline, restricted")
 
+	says(t, preflight.Admission(t.Context(), manifests(t, namespaceYAML("new", enforce+": restrictd")), preflight.SetFacts{Pods: []corev1.Pod{}}), "refuse pod-security-label Namespace new")
+
 	// On a living namespace.
 	own, other, done := running("open", "api-1", "a"), running("open", "other-1", "a"), running("open", "done-1", "a")
 	own.Labels, done.Status.Phase = map[string]string{"app": "api"}, corev1.PodSucceeded
@@ -195,7 +197,7 @@ func testQuota(t *testing.T, c admissionChecker) {
 		return workloadIn("quota", "Deployment", "api", strategy, "{containers: [{name: app, image: a, resources: {requests: {cpu: 600m}}}]}")
 	}
 	says(t, c.findings(t, again(""), preflight.SetFacts{Pods: pods.Items}), "warn pod-quota-full Deployment quota/api: a rollout cannot end: it makes a new pod before it stops an old one")
-	says(t, c.findings(t, again("strategy: {type: Recreate}"), preflight.SetFacts{Pods: pods.Items}), "warn pod-quota-full Deployment quota/api: its pods will wait for room: exceeded quota: quota")
+	says(t, c.findings(t, again("strategy: {type: Recreate}"), preflight.SetFacts{Pods: pods.Items}), "note pod-quota-full Deployment quota/api: no room for one more of its pods beside those that run: exceeded quota: quota")
 	says(t, c.findings(t, again(""), preflight.SetFacts{}), "warn pod-quota-full Deployment quota/api: its pods will wait for room")
 	must(t, c.client.CoreV1().Pods("quota").Delete(t.Context(), "api-old", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }

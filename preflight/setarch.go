@@ -41,7 +41,7 @@ func (l *setLook) architectures() []Finding {
 			}
 		}
 	}
-	if failed := l.unanswered(); len(failed) > 0 {
+	if failed := l.unanswered(); len(failed) > 0 && !l.toldUnanswered {
 		findings = append(findings, notLooked("registries", "nobody could say for which architectures some images are published: "+strings.Join(failed, "; ")))
 	}
 	return findings

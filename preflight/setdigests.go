@@ -43,7 +43,8 @@ func (l *setLook) digests() []Finding {
 	case unpinned && l.facts.Images == nil:
 		findings = append(findings, notLooked("registries", "no registry was asked, so nobody looked at the digests that the tags of this set point to now"))
 	case len(l.unanswered()) > 0:
-		findings = append(findings, notLooked("registries", "nobody could say what some images point to now: "+strings.Join(l.unanswered(), "; ")))
+		l.toldUnanswered = true
+		findings = append(findings, notLooked("registries", "nobody could say what some images point to now, and for which architectures they are published: "+strings.Join(l.unanswered(), "; ")))
 	}
 	return findings
 }

@@ -34,7 +34,7 @@ type ruling struct {
 	fix string
 }
 
-// rulings asks each node, in the order of the nodes.
+// rulings asks each node, in the order of the nodes, until one takes the pod: then there are none.
 func (l *setLook) rulings(w *workload) []ruling {
 	pod := l.landingPod(w)
 	wanted := requestsOf(pod)
@@ -46,6 +46,9 @@ func (l *setLook) rulings(w *workload) []ruling {
 			if room := l.roomOn(w, node, wanted); room.verdict > r.verdict {
 				r = room
 			}
+		}
+		if r.verdict == takes {
+			return nil
 		}
 		r.node = node.Name
 		all = append(all, r)
@@ -187,24 +190,31 @@ func isDevice(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// heldOn sums up what the pods on a node hold, and counts them. A pod that has ended holds nothing.
+// heldOn is what the pods on a node hold, and how many there are, without those of the workload.
 func (l *setLook) heldOn(w *workload, node string) (corev1.ResourceList, int64) {
-	held, slots := corev1.ResourceList{}, int64(0)
-	for i := range l.facts.Pods {
-		pod := &l.facts.Pods[i]
-		if pod.Spec.NodeName != node || ended(pod) || w.owns(pod) {
+	on := l.podsOn[node]
+	if on == nil {
+		return nil, 0
+	}
+	held, slots := on.sum, int64(len(on.pods))
+	for _, pod := range on.pods {
+		if !w.owns(pod) {
 			continue
 		}
-		slots++
+		if slots == int64(len(on.pods)) {
+			held = on.sum.DeepCopy()
+		}
+		slots--
 		for name, amount := range requestsOf(pod) {
-			sum := held[name]
-			sum.Add(amount)
-			held[name] = sum
+			rest := held[name]
+			rest.Sub(amount)
+			held[name] = rest
 		}
 	}
 	return held, slots
 }
 
+// ended says whether a pod holds nothing any more.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

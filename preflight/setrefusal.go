@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -174,20 +175,18 @@ func missing(w *workload, what string, r refusal) Finding {
 }
 
 // fullQuota tells a pod that waits for room from a rollout that waits for itself: its new pod needs the room that its old pods hold, and they
-// hold it until the new one is there.
+// hold it until the new one is there. Where the old ones stop first, or nothing changes, that they hold the room is worth a Note.
 func (l *setLook) fullQuota(w *workload, r refusal) Finding {
 	f := Finding{Severity: Warn, Code: CodePodQuotaFull, Object: w.object, Fix: "free room, or raise the quota"}
 	f.Message = fmt.Sprintf("%s: its pods will wait for room: %s — %s", w.object, r.words, f.Fix)
-	if w.kind != "Deployment" || w.unavailable() > 0 {
-		return f
-	}
-	for i := range l.facts.Pods {
-		if pod := &l.facts.Pods[i]; w.owns(pod) && !ended(pod) {
-			f.Fix = "set maxSurge: 0 and maxUnavailable: 1, or raise the quota"
-			f.Message = fmt.Sprintf("%s: a rollout cannot end: it makes a new pod before it stops an old one (%d replicas, 0 unavailable), and the old ones hold the room: %s — %s",
-				w.object, w.replicas, r.words, f.Fix)
-			return f
-		}
+	switch runs := slices.ContainsFunc(l.facts.Pods, func(pod corev1.Pod) bool { return w.owns(&pod) && !ended(&pod) }); {
+	case runs && w.kind == "Deployment" && w.unavailable() == 0:
+		f.Fix = "set maxSurge: 0 and maxUnavailable: 1, or raise the quota"
+		f.Message = fmt.Sprintf("%s: a rollout cannot end: it makes a new pod before it stops an old one (%s, none may be unavailable), and the old ones hold the room: %s — %s",
+			w.object, plural(w.replicas, "replica"), r.words, f.Fix)
+	case runs:
+		f.Severity = Note
+		f.Message = fmt.Sprintf("%s: there is no room for one more of its pods beside those that run: %s", w.object, r.words)
 	}
 	return f
 }

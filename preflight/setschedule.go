@@ -55,14 +55,15 @@ func (l *setLook) place(w *workload) []Finding {
 		return []Finding{finding}
 	}
 	all := l.rulings(w)
+	if all == nil {
+		return nil
+	}
 	best := never
 	for _, r := range all {
 		best = min(best, r.verdict)
 	}
 	reasons := groupReasons(all)
 	switch {
-	case best == takes:
-		return nil
 	case best == later:
 		finding.Severity, finding.Code = Note, CodeNotSchedulableYet
 		finding.Message = fmt.Sprintf("%s: no node takes its pods yet: %s — wait", w.object, reasons)
@@ -86,9 +87,6 @@ func groupReasons(all []ruling) string {
 	nodes := map[string][]string{}
 	var order []string
 	for _, r := range all {
-		if r.verdict == takes {
-			continue
-		}
 		if nodes[r.reason] == nil {
 			order = append(order, r.reason)
 		}

@@ -22,6 +22,8 @@ type workload struct {
 	pod *corev1.Pod
 	// admitted is what the API server makes of pod, by dry run; nil when it was not asked or did not let it in.
 	admitted *corev1.Pod
+	// selector of the pods that it made earlier; it selects nothing where the kind has none.
+	selector labels.Selector
 	// replicas that it asks for: one for a pod and for a Job, since all its pods are alike.
 	replicas int
 }
@@ -45,22 +47,28 @@ func (w *workload) owns(pod *corev1.Pod) bool {
 		return pod.Name == w.name
 	case "Job":
 		return pod.Labels["batch.kubernetes.io/job-name"] == w.name
-	case "CronJob":
-		return false
 	}
-	selector := &metav1.LabelSelector{}
-	found, ok, err := unstructured.NestedMap(w.source.Object, "spec", "selector")
+	return w.selector.Matches(labels.Set(pod.Labels))
+}
+
+// selectorOf reads the selector of a workload. One that is empty or cannot be read selects nothing.
+func selectorOf(o *unstructured.Unstructured) labels.Selector {
+	found, ok, err := unstructured.NestedMap(o.Object, "spec", "selector")
 	if !ok || err != nil {
-		return false
+		return labels.Nothing()
 	}
-	if w.kind == "ReplicationController" {
+	if o.GetKind() == "ReplicationController" {
 		found = map[string]any{"matchLabels": found}
 	}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(found, selector) != nil {
-		return false
+	stated := &metav1.LabelSelector{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(found, stated) != nil {
+		return labels.Nothing()
 	}
-	matches, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && !matches.Empty() && matches.Matches(labels.Set(pod.Labels))
+	selector, err := metav1.LabelSelectorAsSelector(stated)
+	if err != nil || selector.Empty() {
+		return labels.Nothing()
+	}
+	return selector
 }
 
 // podTemplate is where an object holds the pod that it makes; nil for kinds that make none. A pod is its own template.
@@ -99,7 +107,7 @@ func workloadOf(o *unstructured.Unstructured) (*workload, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held, template); err != nil {
 		return nil, err
 	}
-	w := &workload{object: objectOf(o), kind: o.GetKind(), namespace: cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), name: o.GetName(), source: o, replicas: 1}
+	w := &workload{object: objectOf(o), kind: o.GetKind(), namespace: cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), name: o.GetName(), source: o, selector: selectorOf(o), replicas: 1}
 	w.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: w.name + "-", Namespace: w.namespace, Labels: template.Labels, Annotations: template.Annotations},
 		Spec:       template.Spec,
