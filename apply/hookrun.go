@@ -19,6 +19,11 @@ func (r *run) hookDue(h hookRun) bool { return h.phase == SyncFail || !r.inv.rel
 func (r *run) startHook(ctx context.Context, i int, h hookRun) (due bool, err error) {
 	o := r.orders[i]
 	if !r.hookDue(h) {
+		if o.pos.whenSucceeded && r.live.get(h.ref) != nil && !r.opts.DryRun { // the run in which it succeeded was cut off
+			if err := r.dropHook(ctx, h.ref); err != nil {
+				return false, err
+			}
+		}
 		r.settleResult(i, ObjectResult{Ref: h.ref, Action: Unchanged, Why: "it ran for this content of the set"})
 		return false, nil
 	}
@@ -94,11 +99,14 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 
 var errForeignHook = errors.New("a hook is made anew for each release, and what has its name is of no set; delete it, or adopt it")
 
-// deleteHook deletes exactly that object, in the foreground, so that it is gone when its pods are.
+// deleteHook deletes exactly that object: a workload in the foreground, so that it is gone when its pods are.
 func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref Ref, now *unstructured.Unstructured, wait bool) error {
-	uid, foreground := now.GetUID(), metav1.DeletePropagationForeground
+	uid, propagation := now.GetUID(), metav1.DeletePropagationBackground
+	if tierOf(ref) == tierWorkloads {
+		propagation = metav1.DeletePropagationForeground
+	}
 	if now.GetDeletionTimestamp() == nil {
-		err := at.Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &foreground})
+		err := at.Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &propagation})
 		if c := Classify(err); err != nil && c != ClassNotFound && c != ClassStale {
 			return err
 		}
