@@ -11,6 +11,10 @@
 // carries MintAnnotation is not applied: its values are made in the cluster, once, by a request that can only create, and later
 // runs add what it lacks and change nothing. EnsureSecret does the same for one that is of no set.
 //
+// Whether an object is as asked is told by its metadata, in one list for each kind and namespace, or by a dry run of each
+// (Options.Verify). An object of no set that is there is adopted, with the fields that client-side apply left (Conflicts.Migrate). One
+// with a field that can't be changed is made again only where that is allowed (Options.Recreate).
+//
 // Read makes a set of manifests, strictly, from streams, directories and kustomizations, in this process and shut in the directory.
 // MakePlan says what Apply would do, object by object and field by field, as a value that can be printed and stored; (*Plan).Apply does
 // that and nothing else. A Plan holds no value of a Secret.

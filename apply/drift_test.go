@@ -343,6 +343,7 @@ spec: {minReplicas: 1, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kin
 	}
 	mustApply(t, definitions, apply.Options{Wait: true})
 	mustApply(t, s, apply.Options{})
+	noAlarm(t, s) // the number is the set's until somebody scales, and is not taken back to the default
 
 	deployments := typed(t).AppsV1().Deployments(ns)
 	if _, err := deployments.Patch(t.Context(), "x", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "kube-controller-manager"}, "scale"); err != nil {
