@@ -45,8 +45,11 @@ func TestA04AnIdentityThatMayOnlyCreate(t *testing.T) {
 	plan := func() apply.Step {
 		t.Helper()
 		p, err := apply.MakePlan(t.Context(), asWriter(t), s, opts)
-		if err != nil || p.Err() != nil {
-			t.Fatal(err, p.Err())
+		if err == nil {
+			err = p.Err()
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		l.hearPlan(t, p)
 		step, _ := p.Step(vaultRef(ns))
@@ -132,6 +135,27 @@ func TestA04RacersMakeOneValue(t *testing.T) {
 	now := vaultNow(t, ns)
 	if out := mustApply(t, s, apply.Options{}); out.Did(vaultRef(ns)) == apply.Minted || len(now.Data) != 3 {
 		t.Errorf("%+v, %d keys", out.Objects, len(now.Data))
+	}
+}
+
+// A Secret that becomes another set's between the look and the read is left to that.
+func TestMintLeavesAnotherSetsSecret(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	_, err := typed(t).CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "vault"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if path.Base(r.URL.Path) == "vault" && r.Method == http.MethodGet && !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			patchVault(t, ns, `{"metadata":{"annotations":{"jr2.dev/set":"else/where"}}}`)
+		}
+		return next.RoundTrip(r)
+	})
+	_, err = apply.Apply(t.Context(), cfg, set(t, ns, vault("KEY: hex", "")), apply.Options{})
+	var owned *apply.OwnedError
+	if !errors.As(err, &owned) || owned.Owner != "else/where" || len(vaultNow(t, ns).Data) != 0 {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -102,8 +102,7 @@ func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, rea
 	if ready && !r.opts.DryRun {
 		for _, i := range w.indexes() {
 			// A Job whose time was over is not there, and nothing comes of waiting for it.
-			// A minted Secret is there, and may be one that the caller may not read.
-			if !r.orders[i].pos.isHook() && !r.orders[i].mints() && r.results[i].Why != whySpent {
+			if !r.orders[i].pos.isHook() && r.results[i].Why != whySpent {
 				refs = append(refs, r.orders[i].ref)
 			}
 		}
