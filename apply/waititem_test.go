@@ -68,6 +68,7 @@ func TestF04AJobThatIsGone(t *testing.T) {
 		{"gone", []*unstructured.Unstructured{added, nil}, endFailed, "it was removed before it finished"},
 		{"never there", []*unstructured.Unstructured{nil}, endFailed, "it does not exist"},
 		{"failed, then gone", []*unstructured.Unstructured{added, failed, nil}, endFailed, `job "x" failed: DeadlineExceeded`},
+		{"failed before the first look", []*unstructured.Unstructured{failed}, endFailed, `job "x" failed: DeadlineExceeded`},
 		{"another one of its name", []*unstructured.Unstructured{added, again}, endFailed, "it was removed before it finished"},
 	} {
 		for _, together := range []bool{false, true} { // whether the wait comes to judge between the steps
