@@ -122,6 +122,10 @@ func TestA04SecretsAreMintedOnce(t *testing.T) {
 	p := mustPlan(t, two, opts)
 	l.hearPlan(t, p)
 	wantText(t, p, ns, "create      ConfigMap NS/c\nmint        Secret NS/vault: KEY, sign, sign.pub\n1 to create, 1 to mint\n")
+	wantMint(t, mustApply(t, two, apply.Options{DryRun: true}), ns, apply.Minted, "KEY, sign, sign.pub")
+	if s := vaultNow(t, ns); s.UID != "" {
+		t.Error("a dry run made it")
+	}
 	out, err := p.Apply(t.Context(), config(t))
 	if err != nil {
 		t.Fatal(err)
