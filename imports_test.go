@@ -31,7 +31,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/devcluster/build":    "internal/devcluster/filelock",
 		"internal/devcluster/filelock": "",
 		"internal/devcluster/cmd":      "internal/devcluster",
-		"examples/jr2":                 ". images preflight internal/devcluster",
+		"examples/jr2":                 ". apply images placement preflight internal/devcluster",
 	}
 	for _, line := range golist(t, "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
 		fields := strings.Fields(line)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,7 +14,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()})
 	stop()
-	if err != nil {
-		os.Exit(1)
+	os.Exit(exitCode(err))
+}
+
+// exitCode is 0 for success, 2 for a plan that would change something, 1 for every failure.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(errChanges)):
+		return exitChanges
 	}
+	return 1
 }

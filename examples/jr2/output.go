@@ -14,6 +14,11 @@ import (
 // A printer tells a command to the user.
 type printer interface {
 	event(jr2.Event)
+	ending
+}
+
+// An ending is the last word of a command.
+type ending interface {
 	done(result any)
 	failed(error)
 }
@@ -21,7 +26,7 @@ type printer interface {
 func newPrinter(output string, streams Streams) (printer, error) {
 	switch output {
 	case "text":
-		return textPrinter{err: streams.Err, narrate: jr2.Narrate(streams.Err)}, nil
+		return textPrinter{out: streams.Out, err: streams.Err, narrate: jr2.Narrate(streams.Err)}, nil
 	case "json":
 		out := json.NewEncoder(streams.Out)
 		out.SetEscapeHTML(false) // "<workflow>" is for people
@@ -32,15 +37,20 @@ func newPrinter(output string, streams Streams) (printer, error) {
 	return nil, fmt.Errorf("--output %q: want text or json", output)
 }
 
-// textPrinter writes lines to stderr; stdout stays empty.
+// textPrinter writes lines to stderr; stdout stays empty but for a plan.
 type textPrinter struct {
+	out     io.Writer
 	err     io.Writer
 	narrate func(jr2.Event)
 }
 
 func (p textPrinter) event(e jr2.Event) { p.narrate(e) }
-func (p textPrinter) done(any)          {}
-func (p textPrinter) failed(err error)  { fmt.Fprintln(p.err, jr2.NarrateError(err)) }
+func (p textPrinter) done(result any) {
+	if plan, ok := result.(*jr2.Plan); ok {
+		plan.WriteText(p.out) //nolint:errcheck // a closed pipe is the reader's wish
+	}
+}
+func (p textPrinter) failed(err error) { fmt.Fprintln(p.err, jr2.NarrateError(err)) }
 
 // jsonPrinter writes one object a line to stdout: the version first, then events, last the result or the error. Each object begins with
 // its type.
@@ -92,7 +102,7 @@ func (p jsonPrinter) print(line any) {
 }
 
 // end tells how a command ended, and returns its error as told.
-func end(ctx context.Context, out printer, result any, err error) error {
+func end(ctx context.Context, out ending, result any, err error) error {
 	if err != nil && ctx.Err() != nil {
 		err = interrupted{err}
 	}

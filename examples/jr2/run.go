@@ -41,7 +41,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	klog.SetLogger(logr.Discard()) // client-go's own log lines are for debugging
 	root := &cobra.Command{
 		Use:           "jr2",
-		Short:         "Converge Instances into Kubernetes clusters",
+		Short:         "Converge Instances, and sets of manifests, into Kubernetes clusters",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// A failure is one line.
@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	root.AddCommand(upCommand(streams), downCommand(streams))
+	root.AddCommand(upCommand(streams), planCommand(streams), downCommand(streams), applyCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {
 		fmt.Fprintf(streams.Err, "error: %v\n", err)

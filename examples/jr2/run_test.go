@@ -43,6 +43,13 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"downward"}, `error: unknown command "downward" for "jr2"`},
 		{[]string{"down", "a", "b"}, `error: accepts at most 1 arg(s), received 2`},
 		{[]string{"down", "-o", "yaml"}, `error: --output "yaml": want text or json`},
+		{[]string{"plan", "--yes"}, `error: unknown flag: --yes`}, // a plan asks nobody
+		{[]string{"apply"}, `error: accepts 1 arg(s), received 0`},
+		{[]string{"apply", ".", "-o", "yaml"}, `error: --output "yaml": want text or json`},
+		{[]string{"apply", ".", "--name", "A"}, `error: "A" can't be the name of a set: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') — give another with --name`},
+		{[]string{"apply", ".", "--name", "a", "--image", "web"}, `error: --image "web": want NAME=REF or NAME=@DIGEST`},
+		{[]string{"apply", ".", "--name", "a", "--prune-data", "state"}, `error: --prune-data "state": want an object as it is printed, such as "PersistentVolumeClaim demo/state"`},
+		{[]string{"apply", "nowhere"}, `error: nowhere: no such file or directory`},
 		{[]string{"u"}, `error: unknown command "u" for "jr2"`}, // what is near a command brings no suggestions along
 		{[]string{"up", "--colour"}, `error: unknown flag: --colour`},
 		{[]string{"up", "-x"}, `error: unknown shorthand flag: 'x' in -x`},
@@ -163,6 +170,18 @@ func TestExitCodes(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 || !strings.HasPrefix(string(exit.Stderr), "error: no jr2.config.ts in ") {
 		t.Errorf("no folder: %v, %q", err, out)
 	}
+}
+
+// exitOf is the exit code of a process, -1 when it did not end.
+func exitOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
 }
 
 func TestEnvironment(t *testing.T) {

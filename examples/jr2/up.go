@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"jr2.dev/jr2"
@@ -37,15 +38,20 @@ func upCommand(streams Streams) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
+	u.placeFlags(flags)
+	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
+	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
+	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
+	return command
+}
+
+// placeFlags say where a converge or a plan goes, and whose fields it takes.
+func (u *up) placeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&u.options.Context, "context", "", "kubeconfig context (default: the current one)")
 	flags.StringVar(&u.options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
 	flags.StringVarP(&u.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
-	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
-	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
 	flags.BoolVar(&u.embedded, "embedded", false, "use a cluster that this command starts itself and keeps for the next time")
 	flags.StringSliceVar(&u.options.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
-	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
-	return command
 }
 
 func (u *up) run(ctx context.Context) error {

@@ -43,6 +43,7 @@ func TestUp(t *testing.T) {
 	t.Run("text", s.testText)
 	t.Run("json", s.testJSON)
 	t.Run("a refusal in json", s.testRefusalInJSON)
+	t.Run("plan", s.testPlan)
 	t.Run("prompt", s.testPrompt)
 	t.Run("two at once", s.testTwoAtOnce)
 	t.Run("interrupted while it waits for another", s.testInterruptedAtTheLock)

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"jr2.dev/jr2"
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/placement"
+	"jr2.dev/jr2/preflight"
+)
+
+// target says which cluster is meant.
+type target struct {
+	context, kubeconfig, namespace string
+	embedded                       bool
+}
+
+// connected is the cluster of an apply.
+type connected struct {
+	context, namespace string
+	config             *rest.Config
+	client             kubernetes.Interface
+	close              func()
+}
+
+// connect finds the cluster by the kubeconfig's rules, or starts the embedded one.
+func (t target) connect(ctx context.Context, streams Streams) (*connected, error) {
+	c := &connected{close: func() {}}
+	if t.embedded {
+		up := jr2.Options{Kubeconfig: t.kubeconfig, Context: t.context, Env: streams.environ()}
+		embedded, err := startEmbedded(ctx, &up, streams.Err)
+		if err != nil {
+			return nil, err
+		}
+		c.context, c.config, c.namespace, c.close = up.Context, up.Config, metav1.NamespaceDefault, embedded.close
+	} else if err := c.find(t); err != nil {
+		return nil, err
+	}
+	c.config.QPS = -1 // the server bounds us
+	c.config.UserAgent = "jr2"
+	c.config.WarningHandler = rest.NoWarnings{}
+	client, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("context %s: %w", c.context, err)
+	}
+	c.client = client
+	return c, nil
+}
+
+func (c *connected) find(t target) error {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	kubeconfig, err := rules.Load()
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if c.context = t.context; c.context == "" {
+		c.context = kubeconfig.CurrentContext
+	}
+	if c.context == "" {
+		return jr2.ErrNoContext
+	}
+	client := clientcmd.NewNonInteractiveClientConfig(*kubeconfig, c.context, &clientcmd.ConfigOverrides{CurrentContext: c.context}, rules)
+	if c.config, err = client.ClientConfig(); err != nil {
+		return fmt.Errorf("kubeconfig context %q: %w", c.context, err)
+	}
+	c.namespace, _, err = client.Namespace()
+	return err
+}
+
+// bringHome makes the namespace that holds the set's record, when the set brings it and it is not there: the lock needs a place.
+func (c *connected) bringHome(ctx context.Context, set *apply.Set, opts apply.Options) (*apply.Outcome, error) {
+	_, err := c.client.CoreV1().Namespaces().Get(ctx, set.Namespace, metav1.GetOptions{})
+	if err == nil || !apierrors.IsNotFound(err) {
+		return &apply.Outcome{}, nil // one that may not be read may be there; the lock tells
+	}
+	for _, o := range set.Objects {
+		if o.GetAPIVersion() == "v1" && o.GetKind() == "Namespace" && o.GetName() == set.Namespace {
+			only, err := apply.NewSet(set.Name, set.Namespace, o)
+			if err != nil {
+				return nil, err
+			}
+			opts.Prune, opts.Wait = false, false
+			return apply.Apply(ctx, c.config, only, opts)
+		}
+	}
+	return &apply.Outcome{}, fmt.Errorf("the namespace %s is not there, and the set does not bring it — create it, or name another with -n", set.Namespace)
+}
+
+// lock waits for another apply of the set.
+func (c *connected) lock(ctx context.Context, set *apply.Set, events func(apply.Event)) (context.Context, func(), error) {
+	return apply.Lock(ctx, c.client, set.Namespace, "jr2-apply-"+set.Name, identity(), apply.LockOptions{Events: events})
+}
+
+// check looks at the set before anything is written.
+func (c *connected) check(ctx context.Context, set *apply.Set) ([]preflight.Finding, error) {
+	facts, err := c.facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	findings := preflight.Set(ctx, set.Objects, facts)
+	return findings, ctx.Err()
+}
+
+// facts reads what the checks want to know. What this user may not read stays unknown, and the checks say so.
+func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
+	facts := preflight.SetFacts{
+		Images: askRegistries(images.Registry{}),
+		DryRun: func(namespace string) preflight.PodCreator { return c.client.CoreV1().Pods(namespace) },
+	}
+	nodes, nodesErr := placement.Nodes(ctx, c.client.CoreV1().Nodes())
+	if nodesErr == nil {
+		facts.Nodes = append([]corev1.Node{}, nodes...) // none is not unknown
+	}
+	pods, podsErr := c.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if podsErr == nil {
+		facts.Pods = append([]corev1.Pod{}, pods.Items...)
+	}
+	namespaces, namespacesErr := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if namespacesErr == nil {
+		facts.Namespaces = map[string]*corev1.Namespace{}
+		for i := range namespaces.Items {
+			facts.Namespaces[namespaces.Items[i].Name] = &namespaces.Items[i]
+		}
+	}
+	classes, classesErr := c.client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
+	if classesErr == nil {
+		facts.RuntimeClasses = map[string]*nodev1.RuntimeClass{}
+		for i := range classes.Items {
+			facts.RuntimeClasses[classes.Items[i].Name] = &classes.Items[i]
+		}
+	}
+	for _, err := range []error{nodesErr, podsErr, namespacesErr, classesErr} {
+		if err != nil && !apierrors.IsForbidden(err) {
+			return facts, fmt.Errorf("%s: %w", c.context, err)
+		}
+	}
+	return facts, nil
+}
+
+// registryPatience bounds the question about one image: a registry that does not answer keeps nobody from applying.
+const registryPatience = 10 * time.Second
+
+// askRegistries asks each image's own registry what its name points to.
+func askRegistries(registry images.Registry) func(context.Context, string) (preflight.ImageFacts, error) {
+	return func(ctx context.Context, ref string) (preflight.ImageFacts, error) {
+		bounded, cancel := context.WithTimeout(ctx, registryPatience)
+		defer cancel()
+		found, err := registry.Look(bounded, ref)
+		if absent := (*images.AbsentError)(nil); errors.As(err, &absent) {
+			return preflight.ImageFacts{Missing: true}, nil
+		}
+		return preflight.ImageFacts{Digest: found.Digest, Platforms: found.Platforms}, briefly(err)
+	}
+}
+
+// briefly is why a registry gave no answer, without the address that was asked: the note about it names the image.
+func briefly(err error) error {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) {
+		return dial.Err
+	}
+	if refused := (*images.RegistryError)(nil); errors.As(err, &refused) {
+		return refused.Err
+	}
+	return err
+}
