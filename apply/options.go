@@ -30,7 +30,9 @@ type Options struct {
 	// Verify says how an unchanged object is told from a changed one.
 	Verify Verification
 	// Recreate lists kinds, as "Job.batch", whose objects may be deleted and made again when the server says that a field which is to
-	// change is immutable. None when empty: then such an object is an *ImmutableError.
+	// change is immutable; so may an object whose annotation argocd.argoproj.io/sync-options has Replace=true or Force=true. Anything else
+	// is an *ImmutableError, and so is an object of no set unless Adopt is set, and whatever holds data: claims, volumes, namespaces,
+	// definitions, Secrets, and StatefulSets whose claims go with them.
 	Recreate []string
 	// Hooks says when the hooks of the set run.
 	Hooks HookRuns
@@ -48,7 +50,8 @@ type Verification string
 const (
 	// VerifyMetadata, the zero Verification, compares what the server notes about our fields: one list for each kind and namespace.
 	VerifyMetadata Verification = ""
-	// VerifyFull has the server dry-run the write of every object.
+	// VerifyFull has the server dry-run the write of every object, and compares the object before and after; it reads whole objects,
+	// those of Secrets too.
 	VerifyFull Verification = "full"
 )
 
@@ -67,6 +70,9 @@ const (
 type Conflicts struct {
 	// TakeFrom lists field managers whose fields are taken over; a conflict with any other is a *ConflictError.
 	TakeFrom []string
+	// LeaveTo lists field managers whose fields are left as they are: the set does not ask for them while they are theirs. When such a
+	// manager lets go of a field, the set asks for it again with the next change of the object.
+	LeaveTo []string
 	// Migrate lists field managers whose fields, as far as they updated and did not apply them, become this set's when it adopts an
 	// object, so that what the set leaves out goes away and nothing conflicts with them. Nil stands for those that wrote the object by
 	// client-side apply: "kubectl-client-side-apply", and whichever manager owns the annotation

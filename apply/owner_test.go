@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,5 +55,54 @@ func TestConflicts(t *testing.T) {
 	d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil || d.Spec.Template.Spec.Containers[0].Image != "registry.example/web:1" {
 		t.Errorf("the image is not ours again: %v", err)
+	}
+}
+
+// Fields of managers to whom they are to be left are not asked for, others of the same object are; nothing is taken from them by the way.
+func TestFieldsAreLeftToTheirManagers(t *testing.T) {
+	t.Parallel()
+	for _, planned := range []bool{false, true} {
+		ns := newNamespace(t, nil)
+		mustApply(t, set(t, ns, four), apply.Options{})
+		deployments := typed(t).AppsV1().Deployments(ns)
+		for manager, patch := range map[string]string{
+			"scaler":   `{"spec":{"replicas":4,"template":{"spec":{"containers":[{"name":"x","image":"registry.example/x:theirs"}]}}}}`,
+			"hand":     `{"spec":{"template":{"spec":{"containers":[{"name":"x","env":[{"name":"A","value":"hand"}]}]}}}}`,
+			"nobody's": `{"metadata":{"labels":{"x.example.com/more":"x"}}}`,
+		} {
+			if _, err := deployments.Patch(t.Context(), "x", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := set(t, ns, strings.Replace(four, `value: "2"`, `value: "3"`, 1))
+		opts := apply.Options{Conflicts: apply.Conflicts{LeaveTo: []string{"scaler"}}}
+		if p := mustPlan(t, s, opts); apply.Classify(p.Err()) != apply.ClassConflict {
+			t.Errorf("with a person in the way too: %s", p)
+		}
+		opts.Conflicts.TakeFrom = []string{"hand"}
+		p := mustPlan(t, s, opts)
+		if text := p.String(); p.Changes() != 1 || strings.Contains(text, "replicas:") || !strings.Contains(text, `.spec.replicas to "scaler"`) || !strings.Contains(text, `env[name="A"].value: "hand" -> "1"`) || !strings.Contains(text, `env[name="B"].value: "2" -> "3"`) {
+			t.Errorf("%s", p)
+		}
+		var err error
+		if planned {
+			_, err = p.Apply(t.Context(), config(t))
+		} else {
+			_, err = apply.Apply(t.Context(), config(t), s, opts)
+		}
+		d, getErr := deployments.Get(t.Context(), "x", metav1.GetOptions{})
+		if err != nil || getErr != nil {
+			t.Fatal(err, getErr)
+		}
+		c := d.Spec.Template.Spec.Containers[0]
+		if *d.Spec.Replicas != 4 || c.Image != "registry.example/x:theirs" || c.Env[0].Value != "1" || c.Env[1].Value != "3" {
+			t.Errorf("%d replicas, %+v", *d.Spec.Replicas, c)
+		}
+		for _, verify := range []apply.Verification{apply.VerifyMetadata, apply.VerifyFull} {
+			opts.Verify = verify
+			if out := mustApply(t, s, opts); out.Changed() != 0 {
+				t.Errorf("the next run (%q): %+v", verify, out.Objects)
+			}
+		}
 	}
 }

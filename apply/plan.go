@@ -66,6 +66,7 @@ type Step struct {
 	version  string                        // of the live object that was compared
 	compared *metav1.PartialObjectMetadata // the live object, when a dry run found WillLeave
 	force    bool                          // the conflicts that there are may be taken
+	lean     func() order                  // what is sent when fields are left to others; a closure, as Plan.input
 	err      error
 }
 

@@ -62,7 +62,11 @@ func (e *movedObject) Error() string {
 // patchPlanned writes an object in the version that the plan saw. In another version it is looked at again: when the same is to be done,
 // the caller's next try does it.
 func (r *run) patchPlanned(ctx context.Context, at metadata.ResourceInterface, o order, s Step) (*metav1.PartialObjectMetadata, error) {
-	got, err := r.patch(ctx, at, o, s.version, s.force)
+	sent := o
+	if s.lean != nil {
+		sent = s.lean()
+	}
+	got, err := r.patch(ctx, at, sent, s.version, s.force)
 	if c := Classify(err); c != ClassStale && c != ClassConflict && c != ClassNotFound {
 		return got, err
 	}

@@ -92,7 +92,7 @@ func (r *run) triedAgain(ctx context.Context, o order, s Step, t trial, refusal 
 	if err != nil {
 		return s.fails(WillFail, err)
 	}
-	s.Intent, s.Why, s.force = WillRecreate, whyRecreated(immutable(o.ref, refusal).Fields), t.force
+	s.Intent, s.Why, s.force = WillRecreate, whyRecreated(immutable(o.ref, refusal).Fields), t.ruling.force
 	if t.before != nil {
 		s.version = t.before.GetResourceVersion()
 	}
@@ -120,7 +120,7 @@ func (s Step) fails(i Intent, err error) Step {
 type trial struct {
 	before, after *unstructured.Unstructured // before is nil when there is none, or when it may not be read
 	unread        bool
-	force         bool
+	ruling        ruling // where there were conflicts
 	unseen        string // why there is no after, when the object can be written all the same
 }
 
@@ -177,11 +177,15 @@ func (r *run) tryOnto(ctx context.Context, at dynamic.ResourceInterface, o order
 	t.after, err = r.dryPatch(ctx, at, o, version, false)
 	if Classify(err) == ClassConflict {
 		conflicts := slices.DeleteFunc(conflictsOf(err), func(c Conflict) bool { return moving.has(c.Manager) })
-		if version == "" || len(conflicts) == 0 && moving == nil || len(conflicts) > 0 && !r.mayTake(conflicts) {
+		decided, ok := ruling{order: o}, moving != nil
+		if version != "" && len(conflicts) > 0 {
+			decided, ok = r.rule(o, conflicts, t.before)
+		}
+		if !ok {
 			return &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
 		}
-		t.force = len(conflicts) > 0
-		t.after, err = r.dryPatch(ctx, at, o, version, true)
+		t.ruling = decided
+		t.after, err = r.dryPatch(ctx, at, decided.order, version, decided.force || moving != nil)
 	}
 	if err != nil || moving == nil {
 		return err
@@ -231,7 +235,10 @@ func (r *run) groundArrives(ref Ref, c Class) bool {
 
 // judge reads the step off a trial that the server allowed.
 func (r *run) judge(s *Step, t trial) {
-	s.force = t.force
+	s.force = t.ruling.force
+	if len(t.ruling.left) > 0 {
+		s.Why, s.lean = whyLeft(t.ruling.left), func() order { return t.ruling.order }
+	}
 	switch {
 	case t.unread && s.uid != "":
 		s.Intent, s.Why = WillConfigure, "it may not be read, so nobody compared it"

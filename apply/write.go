@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -152,59 +149,6 @@ func (r *run) patchOptions(force bool) metav1.PatchOptions {
 		options.Force = &force
 	}
 	return options
-}
-
-// takeOver decides about a conflict. Fields are taken by force only when every manager in the way may be taken from, and only from
-// the version of the object for which that was found.
-func (r *run) takeOver(ctx context.Context, at metadata.ResourceInterface, o order) (*metav1.PartialObjectMetadata, error) {
-	now, err := at.Get(ctx, o.ref.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	got, err := r.patch(ctx, at, o, now.ResourceVersion, false)
-	if Classify(err) != ClassConflict {
-		return got, err
-	}
-	conflicts := conflictsOf(err)
-	if !r.mayTake(conflicts) {
-		return nil, &ConflictError{Ref: o.ref, Conflicts: conflicts, Err: err}
-	}
-	return r.patch(ctx, at, o, now.ResourceVersion, true)
-}
-
-// mayTake says that every manager in the way may be taken from. When the server named nobody, nobody allowed it.
-func (r *run) mayTake(conflicts []Conflict) bool {
-	for _, c := range conflicts {
-		manager, _, _ := strings.Cut(c.Manager, " (")
-		if !slices.Contains(r.opts.Conflicts.TakeFrom, manager) {
-			return false
-		}
-	}
-	return len(conflicts) > 0
-}
-
-var conflictWith = regexp.MustCompile(`^conflict with "(.*?)"(?: with subresource "(.*?)")?`)
-
-func conflictsOf(err error) []Conflict {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var all []Conflict
-	for _, c := range status.Status().Details.Causes {
-		if c.Type != metav1.CauseTypeFieldManagerConflict {
-			continue
-		}
-		manager := c.Message
-		if m := conflictWith.FindStringSubmatch(c.Message); m != nil {
-			manager = m[1]
-			if m[2] != "" {
-				manager += " (" + m[2] + ")"
-			}
-		}
-		all = append(all, Conflict{Manager: manager, Field: c.Field})
-	}
-	return all
 }
 
 // noMatch makes the retrier wait for a kind that comes with this set, and give up soon on any other.
