@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -43,7 +44,7 @@ func TestJarvis(t *testing.T) {
 	}{
 		{"a plan of nothing yet", s.testFirstPlan}, {"a template", s.testTemplate}, {"the first release", s.testFirst},
 		{"nothing new", s.testNothingNew}, {"the second release", s.testSecond}, {"a failing migration", s.testFailing},
-		{"repaired", s.testRepaired}, {"what left the set", s.testPruned},
+		{"repaired", s.testRepaired}, {"cut off", s.testCutOff}, {"what left the set", s.testPruned},
 	} {
 		if !t.Run(step.name, step.test) {
 			return // each stands on the one before
@@ -257,6 +258,30 @@ func (s *site) testRepaired(t *testing.T) {
 	}
 	if image, _ := s.api(t); !strings.HasSuffix(image, four) {
 		t.Errorf("the api runs %s", image)
+	}
+}
+
+// testCutOff ends an apply between the migration and the api; the next one completes it and does not migrate again. Row A11.
+func (s *site) testCutOff(t *testing.T) {
+	s.release(t, "5")
+	run := newSession()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	run.err.hold = func(written string) {
+		if strings.HasSuffix(written, "jarvis-migrate ran\n") {
+			cancel()
+		}
+	}
+	err := run.run(ctx, "apply", s.dir, "--kubeconfig", s.cluster.Kubeconfig(), "--context", "shared")
+	if !errors.Is(err, context.Canceled) || run.err.lastLine() != interruptedLine {
+		t.Fatalf("got %v:\n%s", err, run.err)
+	}
+	migrated := s.migration(t)
+	again, err := s.apply(t)
+	must(t, err)
+	five := "@sha256:" + strings.Repeat("5", 64)
+	if image, _ := s.api(t); !strings.HasSuffix(image, five) || !strings.HasSuffix(migrated, five) || s.migration(t) != migrated {
+		t.Errorf("the api runs %s; it was migrated by %s and then by %s:\n%s", image, migrated, s.migration(t), again.err)
 	}
 }
 
