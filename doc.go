@@ -5,6 +5,9 @@
 // as it was seen afterwards. Running it again is always safe: an unchanged Instance writes nothing, and a converge that was cut off
 // is completed by the next one.
 //
+// MakePlan makes the same looks and decisions and stops before the first write: a Plan says what a converge would do, and Options.Plan
+// holds a converge to it.
+//
 // This package composes and decides nothing else. What is wrong is decided by package preflight, for which platforms to build by
 // platforms, where a Sandbox can run by placement, what to build and deliver by images, how objects reach the cluster by apply, and
 // what an Instance is by config. Each of them is useful alone.

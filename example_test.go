@@ -50,6 +50,26 @@ func ExampleConverge_folder() {
 	}
 }
 
+// A plan is shown, somebody agrees, and the converge does that or nothing.
+func ExampleMakePlan() {
+	ctx, opts := context.Background(), jr2.Options{Dir: "path/to/instance", Yes: true}
+	plan, err := jr2.MakePlan(ctx, opts)
+	if err != nil || plan.Err() != nil {
+		fmt.Fprintln(os.Stderr, jr2.NarrateError(errors.Join(err, plan.Err())))
+		return
+	}
+	if plan.Changes() == 0 {
+		return
+	}
+	fmt.Print(plan)
+	opts.Plan = plan
+	_, err = jr2.Converge(ctx, opts)
+	var moved *jr2.MovedError
+	if errors.As(err, &moved) {
+		fmt.Println("not any more:", moved.Moved)
+	}
+}
+
 func ExampleNarrate() {
 	tell := jr2.Narrate(os.Stdout)
 	tell(jr2.KubernetesFound{Version: "v1.36.1", Floor: "1.35"})

@@ -33,7 +33,9 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	}
 	dir := filepath.Join(cache, "jr2-embedded")
 	log := func(line string) { fmt.Fprintln(progress, "embedded: "+line) }
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: filepath.Join(dir, "cluster"), Context: "embedded", Log: log})
+	// Three nodes, so that what must run on different nodes can.
+	nodes := []devcluster.Node{{Name: "node-1"}, {Name: "node-2"}, {Name: "node-3"}}
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: nodes, Context: "embedded", Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("embedded cluster: %w — to start afresh, delete %s", err, dir)
 	}
