@@ -1,9 +1,12 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,5 +161,49 @@ func TestAJobThatIsOverIsNotRunAgain(t *testing.T) {
 	}
 	if out := mustApply(t, lasting, apply.Options{}); out.Count(apply.Created) != 1 {
 		t.Errorf("without a time to live: %+v", out.Objects)
+	}
+}
+
+// A run that is cut off while it makes a Job again is completed by the next one, wherever that was, and the Job is made again once.
+func TestMakingAgainIsCompletedAfterACrash(t *testing.T) {
+	t.Parallel()
+	opts := apply.Options{Recreate: []string{"Job.batch"}, Concurrency: 1}
+	brief := strings.Replace(onceJob, "spec:\n", "spec:\n  ttlSecondsAfterFinished: 1000\n", 1)
+	for n := 1; ; n++ {
+		ns := newNamespace(t, nil)
+		mustApply(t, set(t, ns, brief), opts)
+		before := jobUID(t, ns)
+		next := set(t, ns, strings.Replace(brief, "once:1", "once:2", 1))
+		ctx, kill := context.WithCancel(t.Context())
+		var count atomic.Int64
+		cfg := through(t, func(forward http.RoundTripper, r *http.Request) (*http.Response, error) {
+			resp, err := forward.RoundTrip(r)
+			if count.Add(1) < int64(n) || err != nil {
+				return resp, err
+			}
+			kill()
+			return nil, errors.Join(resp.Body.Close(), context.Canceled)
+		})
+		_, err := apply.Apply(ctx, cfg, next, opts)
+		reached := int(count.Load()) >= n
+		kill()
+		if reached != (err != nil) {
+			t.Fatalf("cut off at request %d: %t, %v", n, reached, err)
+		}
+		mustApply(t, next, opts)
+		after := jobUID(t, ns)
+		j, err := typed(t).BatchV1().Jobs(ns).Get(t.Context(), "once", metav1.GetOptions{})
+		if err != nil || before == after || j.Spec.Template.Spec.Containers[0].Image != "registry.example/once:2" {
+			t.Errorf("request %d: %v, made again: %t, %+v", n, err, before != after, j.Spec.Template.Spec.Containers)
+		}
+		if out := mustApply(t, next, opts); out.Changed() != 0 || jobUID(t, ns) != after {
+			t.Errorf("request %d, the third run: %+v", n, out.Objects)
+		}
+		if !reached {
+			if n < 10 {
+				t.Errorf("a run of %d requests does not make anything again", n)
+			}
+			return
+		}
 	}
 }
