@@ -76,7 +76,8 @@ type PlannedAssembly struct {
 }
 
 // MakePlan says what Converge would do with these options. It asks nobody and writes nothing: it makes the same looks and checks as a
-// converge, then decides and stops. What can only be tried is tried by dry run. It works on an empty cluster too.
+// converge, then decides and stops. What can only be tried is tried by dry run, for which the server wants the same rights as for the write.
+// It works on an empty cluster too.
 //
 // The plan of a first contact asks the server less, because the namespace is not there: objects in it are planned as apply.WillArrive.
 // Of an image that is to be built the USER is not known before, which may show in the image map. What derives from a signing key that is

@@ -2,9 +2,11 @@ package jr2_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -124,10 +126,32 @@ func (p planned) holds(t *testing.T, w *world, dir string) {
 	if again.plan.Changes() != 0 || !strings.HasSuffix(again.plan.String(), "\nnothing would change\n") {
 		t.Errorf("after the converge:\n%s", again.plan)
 	}
+	p.hides(t, w)
 	old := w.up(t, dir, into("planned"), func(o *jr2.Options) { o.Plan = p.plan })
 	var moved *jr2.MovedError
 	if !errors.As(old.err, &moved) || moved.Plan.Changes() != 0 || !slices.Contains(moved.Moved, "the Assembly") || !slices.Contains(moved.Moved, "Namespace planned") {
 		t.Errorf("the old plan: %v", old.err)
+	}
+}
+
+// hides checks that a plan in which the Secrets change holds none of their values.
+func (p planned) hides(t *testing.T, w *world) {
+	t.Helper()
+	secret, err := w.client.CoreV1().Secrets("planned").Get(t.Context(), names.InstanceSecret, metav1.GetOptions{})
+	must(t, err)
+	dir := folder(t, map[string]string{"workflows/hold.ts": hold("3Gi", "1"), "jr2.config.ts": configOf(`git: { credentials: [{ match: "*", token: "MY_TOKEN" }] }`)})
+	told := w.plan(t, dir, into("planned"), func(o *jr2.Options) { o.Env["MY_TOKEN"] = "s3cret" })
+	must(t, told.err)
+	raw, err := json.Marshal(told.plan)
+	must(t, err)
+	text := fmt.Sprintf("%s %s %s %+v", told.plan, raw, told.lines, told.plan)
+	if !strings.Contains(text, "data.MY_TOKEN: (absent) -> ****") {
+		t.Errorf("the token is not in the plan:\n%s", told.plan)
+	}
+	for _, value := range append(slices.Collect(maps.Values(secret.Data)), []byte("s3cret")) {
+		if strings.Contains(text, string(value)) || strings.Contains(text, base64.StdEncoding.EncodeToString(value)) {
+			t.Errorf("the plan shows a value:\n%s", text)
+		}
 	}
 }
 
@@ -142,9 +166,9 @@ func TestPlanOfAChange(t *testing.T) {
 	if a := first.plan.Assembly; !a.Publish || a.Current == "" || a.Current == a.Hash || first.plan.Mint != nil || first.layer(t, "instance").Count(apply.WillCreate) == 0 {
 		t.Errorf("planned\n%s", first.plan)
 	}
-	secrets, maps := w.client.CoreV1().Secrets("replanned"), w.client.CoreV1().ConfigMaps("replanned")
+	secrets, configs := w.client.CoreV1().Secrets("replanned"), w.client.CoreV1().ConfigMaps("replanned")
 	before := w.versions(t, "replanned")
-	_, err := maps.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, []byte(`{"data":{"images.json":"{}"}}`), metav1.PatchOptions{FieldManager: "ana"})
+	_, err := configs.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, []byte(`{"data":{"images.json":"{}"}}`), metav1.PatchOptions{FieldManager: "ana"})
 	must(t, err)
 	held := w.up(t, dir, into("replanned"), func(o *jr2.Options) { o.Plan = first.plan })
 	if held.err == nil || !strings.Contains(held.err.Error(), `.data.images.json by "ana"`) {
