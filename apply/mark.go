@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,14 +97,24 @@ func (o order) asAsked(m *metav1.PartialObjectMetadata, rec record, manager stri
 		return o.mintedAsAsked(m, rec)
 	}
 	entry := entryOf(m, manager)
-	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != "" && rec.stands(m)
+	return m.DeletionTimestamp == nil && o.wantedBefore(m, rec) && entry == rec.Entry && entry != "" && rec.stands(m, manager)
 }
 
 // seenOf tells two states of an object apart that have the same entry, because the same manager wrote twice within a second: by a run that
-// was cut off before it could note what it did, say. It is the object's resourceVersion and its generation; one of them is the same as long
-// as nothing or only the status changed.
-func seenOf(m metav1.Object) string {
-	return fmt.Sprintf("%s %d", m.GetResourceVersion(), m.GetGeneration())
+// was cut off before it could note what it did, say. It is the object's resourceVersion, its generation, and the hash of what the server
+// notes of all others: a version that moved is theirs when that did, and the status's when the generation did not.
+func seenOf(m metav1.Object, manager string) string {
+	var others [][]byte
+	for _, e := range m.GetManagedFields() {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
+			continue
+		}
+		others = append(others, []byte(fmt.Sprint(e.Manager, e.Operation, e.Subresource, e.Time)))
+		if e.FieldsV1 != nil {
+			others = append(others, e.FieldsV1.GetRawBytes())
+		}
+	}
+	return fmt.Sprintf("%s %d %s", m.GetResourceVersion(), m.GetGeneration(), hash(others...))
 }
 
 // settledAfter is how much older than now the time of an entry must be to be over for sure. It covers clocks that differ by some seconds.
@@ -119,16 +128,16 @@ func (o order) newRecord(m metav1.Object, manager string) record {
 	}
 	for _, e := range m.GetManagedFields() {
 		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Time != nil && time.Since(e.Time.Time) < settledAfter {
-			rec.Seen = seenOf(m)
+			rec.Seen = seenOf(m, manager)
 		}
 	}
 	return rec
 }
 
 // stands says that an entry which is the same means that the object is.
-func (rec record) stands(m metav1.Object) bool {
-	version, generation, _ := strings.Cut(rec.Seen, " ")
-	return rec.Seen == "" || version == m.GetResourceVersion() || generation != "0" && generation == strconv.FormatInt(m.GetGeneration(), 10)
+func (rec record) stands(m metav1.Object, manager string) bool {
+	was, is := strings.Fields(rec.Seen), strings.Fields(seenOf(m, manager))
+	return len(was) != len(is) || was[0] == is[0] || was[1] == is[1] && is[1] != "0" || was[2] != is[2]
 }
 
 // wantedBefore says that the last run asked the same of this very object.

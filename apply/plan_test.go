@@ -309,7 +309,7 @@ func TestApplyOfAPlanWhileTheClusterMoves(t *testing.T) {
 // A plan of an equal set costs reads of metadata only.
 func TestPlanOfAnEqualSetReadsMetadataOnly(t *testing.T) {
 	ns := newNamespace(t, nil)
-	s := set(t, ns, quietStack())
+	s := set(t, ns, stack)
 	mustApply(t, s, apply.Options{Prune: true})
 	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/secrets") && !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {

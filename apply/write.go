@@ -92,7 +92,7 @@ func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec
 		return Created
 	case before.ResourceVersion == after.ResourceVersion:
 		return Unchanged
-	case r.opts.Verify != VerifyFull && o.wantedBefore(before, rec) && rec.stands(before) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
+	case r.opts.Verify != VerifyFull && o.wantedBefore(before, rec) && rec.stands(before, r.opts.FieldManager) && entryOf(before, r.opts.FieldManager) == entryOf(after, r.opts.FieldManager):
 		return Unchanged
 	}
 	return Configured
