@@ -61,7 +61,7 @@ func judgeSize(r results, size int, e engine, engines []engine) []verdict {
 		add("requests of a no-op", float64(r.at(size, e.name, noop).requests), noopRequests, false)
 		add("requests of one changed", float64(r.at(size, e.name, change).requests), changeRequests, false)
 		for _, peer := range engines {
-			if peer.peer {
+			if _, measured := r[key{size, peer.name, cold}]; peer.peer && measured {
 				add("times as fast as "+peer.name+", cold", r.minima(size, peer.name, e.name, cold), fasterCold, true)
 				add("times as fast as "+peer.name+", no-op", r.minima(size, peer.name, e.name, noop), fasterNoop, true)
 			}
