@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -39,7 +39,7 @@ func printRow(w io.Writer, r results, size int, e engine) {
 			continue
 		}
 		times = append(times, multiples(*c, r.baseline(size, p)))
-		requests = append(requests, cmp.Or(strings.Trim(fmt.Sprint(c.requests), " "), "—"))
+		requests = append(requests, strconv.FormatInt(c.requests, 10))
 	}
 	if strings.Count(strings.Join(times, ""), "—") < len(times) {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", e.name, strings.Join(times, " | "), strings.Join(requests, " | "))
