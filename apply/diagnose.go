@@ -177,9 +177,9 @@ func diagnoseRefusal(text string) (Diagnosis, bool) {
 	switch classifyRefusal(text) {
 	case ClassQuotaWait, ClassQuotaNever:
 		if q, ok := parseQuota(text); ok && classifyQuota(text) == ClassQuotaWait {
-			return Diagnosis{DiagnosedQuota, fmt.Sprintf("quota: %s is full now; the pods come when others leave, or when it is raised.", q.quota)}, true
+			return Diagnosis{DiagnosedQuota, fmt.Sprintf("quota: %s is full now; the pods come when others leave, or when it is raised.", q.Quota)}, true
 		} else if ok {
-			return Diagnosis{DiagnosedQuota, fmt.Sprintf("quota: one pod needs more than %s allows in total; raise it.", q.quota)}, true
+			return Diagnosis{DiagnosedQuota, fmt.Sprintf("quota: one pod needs more than %s allows in total; raise it.", q.Quota)}, true
 		}
 		return Diagnosis{DiagnosedQuota, "quota: the namespace's quota refuses the pods."}, true
 	case ClassQuotaUnspecified:

@@ -24,22 +24,22 @@ func (s *scene) deadlock(o *unstructured.Unstructured, text string) *Diagnosis {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
 		return nil
 	}
-	fix := fmt.Sprintf("set maxSurge to 0 and maxUnavailable to 1, or raise the quota %s", q.quota)
-	if _, counts := q.requested[setsCounted]; counts {
+	fix := fmt.Sprintf("set maxSurge to 0 and maxUnavailable to 1, or raise the quota %s", q.Quota)
+	if _, counts := q.Requested[setsCounted]; counts {
 		fix = "raise it"
 	} else if !keepsAllPods(d) {
 		return nil
 	}
-	for name, requested := range q.requested {
-		own := s.use(d, name)
+	for name, requested := range q.Requested {
+		own := s.use(d, string(name))
 		if own.IsZero() {
 			continue
 		}
 		both := own.DeepCopy()
 		both.Add(requested)
-		if limited := q.limited[name]; both.Cmp(limited) > 0 {
+		if limited := q.Limited[name]; both.Cmp(limited) > 0 {
 			return &Diagnosis{DiagnosedDeadlock, fmt.Sprintf("quota deadlock: what is new needs %s %s, what is old of the same Deployment takes %s of the %s that %s allows, and goes only when the new is available: %s.",
-				name, requested.String(), own.String(), limited.String(), q.quota, fix)}
+				name, requested.String(), own.String(), limited.String(), q.Quota, fix)}
 		}
 	}
 	return nil

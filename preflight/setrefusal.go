@@ -11,8 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"jr2.dev/jr2/placement"
 )
 
 func createDryRun(ctx context.Context, pods PodCreator, pod *corev1.Pod) (*corev1.Pod, error) {
@@ -51,7 +52,6 @@ var (
 	noRuntimeClass    = regexp.MustCompile(`RuntimeClass "([^"]+)" not found`)
 	noRightToMake     = regexp.MustCompile(`User "[^"]*" cannot create resource "pods"`)
 	byPolicy          = regexp.MustCompile(`^admission webhook "|ValidatingAdmissionPolicy '|MutatingAdmissionPolicy '`)
-	podQuotaExceeded  = regexp.MustCompile(`exceeded quota: (.+?), requested: (.+?), used: (.+?), limited: (\S+)`)
 	podQuotaIncomplet = regexp.MustCompile(`failed quota: `)
 )
 
@@ -84,7 +84,7 @@ func refusalOf(err error) (refusal, bool) {
 		r.class = refusedPodSecurity
 	case podQuotaIncomplet.MatchString(message):
 		r.class = refusedQuotaNever
-	case podQuotaExceeded.MatchString(message):
+	case strings.Contains(message, "exceeded quota: "):
 		r.class = quotaClass(message)
 	case code != http.StatusForbidden && code != http.StatusUnprocessableEntity: // only webhooks answer with their own codes
 		r.class = refusedByPolicy
@@ -92,27 +92,13 @@ func refusalOf(err error) (refusal, bool) {
 	return r, true
 }
 
-// quotaClass tells "not yet" from "never": a pod that asks for more than the quota allows in total fits at no time.
+// quotaClass tells "not yet" from "never": a pod that asks for more than the quota allows in total fits at no time, and a message that
+// can't be read is not waited on.
 func quotaClass(message string) refusedFor {
-	m := podQuotaExceeded.FindStringSubmatch(message)
-	requested, limited := amounts(m[2]), amounts(m[4])
-	for name, want := range requested {
-		if most, ok := limited[name]; !ok || want.Cmp(most) > 0 {
-			return refusedQuotaNever
-		}
+	if q, ok := placement.ParseQuotaRefusal(message); !ok || q.Never() {
+		return refusedQuotaNever
 	}
 	return refusedQuotaFull
-}
-
-func amounts(text string) map[string]resource.Quantity {
-	all := map[string]resource.Quantity{}
-	for _, part := range strings.Split(text, ",") {
-		name, value, _ := strings.Cut(part, "=")
-		if q, err := resource.ParseQuantity(strings.TrimRight(value, `".;`)); err == nil {
-			all[name] = q
-		}
-	}
-	return all
 }
 
 // without takes what is missing out of the pod, and says whether another try may find more.
