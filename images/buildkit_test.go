@@ -34,6 +34,7 @@ type bench struct {
 	registry *devcluster.Registry
 	base     string // a base image with a shell, for amd64 and, when there is an executable for it, arm64
 	arm64    bool
+	asked    asked
 }
 
 func newBench(t *testing.T) *bench {
@@ -41,10 +42,11 @@ func newBench(t *testing.T) *bench {
 	release, err := devcluster.HoldBinfmt(t.Context()) // what the machine emulates must not change under these tests
 	must(t, err)
 	t.Cleanup(release)
-	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
+	b := &bench{arm64: true}
+	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true, OnRequest: b.asked.see})
 	must(t, err)
 	t.Cleanup(func() { must(t, reg.Close()) })
-	b := &bench{registry: reg, arm64: true}
+	b.registry = reg
 	index, err := devcluster.BusyboxIndex("amd64", "arm64")
 	if errors.Is(err, devcluster.ErrNoBusybox) {
 		b.arm64 = false
@@ -55,6 +57,7 @@ func newBench(t *testing.T) *bench {
 	must(t, err)
 	b.base = base.String()
 	must(t, remote.WriteIndex(base, index, reg.RemoteOptions(t.Context())...))
+	b.addBases(t)
 	options := devcluster.BuildkitOptions{Log: func(line string) { t.Log(line) }}
 	options.TrustRegistry(reg)
 	b.builder = startBuilder(t, options)
@@ -159,6 +162,8 @@ func TestBuildKit(t *testing.T) {
 		{"one platform", testOnePlatform},
 		{"no USER", testNoUser},
 		{"ignore file", testIgnoreFile},
+		{"odd entries", testOddEntries},
+		{"bases", testF27Bases},
 		{"wrong password", testWrongPassword},
 		{"failed step", testFailedStep},
 		{"bad Dockerfile", testBadDockerfile},
@@ -239,21 +244,6 @@ func testNoUser(t *testing.T, b *bench) {
 	must(t, err)
 	if got["default"].User != "" || !reflect.DeepEqual(kinds(events), []string{"Building", "NoUser", "Pushed"}) {
 		t.Errorf("%+v %v", got, kinds(events))
-	}
-}
-
-func testIgnoreFile(t *testing.T, b *bench) {
-	for ignore, check := range map[string]string{
-		"*\n!data\ndata/secret\n": "test -e data/open && test ! -e data/secret && test ! -e other.py",
-		"*\n!**/*.py\n":           "test -e other.py && test -e data/deep.py && test ! -e data/open",
-	} {
-		_, _, err := b.deliver(t, b.builder, b.decide(t, "ignoring", map[string]string{
-			"Dockerfile": "FROM " + b.base + "\nWORKDIR /ctx\nCOPY . .\nRUN " + check + "\n", ".dockerignore": ignore,
-			"data/open": "1", "data/secret": "2", "data/deep.py": "3", "other.py": "4",
-		}, "linux/amd64"), b.options(nil))
-		if err != nil {
-			t.Errorf("%q: %v", ignore, err)
-		}
 	}
 }
 

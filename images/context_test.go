@@ -1,11 +1,15 @@
 package images_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"jr2.dev/jr2/images"
 )
@@ -62,9 +66,9 @@ func TestContextDigestKnown(t *testing.T) {
 	}
 }
 
-func TestContextDigestMovesWithContentAlone(t *testing.T) {
+func TestContextDigestMovesWithWhatIsSent(t *testing.T) {
 	files := func() map[string]string {
-		return map[string]string{"Dockerfile": "FROM scratch\n", ".dockerignore": "secret\n", "secret": "1", "a.txt": "x", "a/b": "y", "a-b": "z"}
+		return map[string]string{"Dockerfile": "FROM scratch\n", ".dockerignore": "secret\nhidden\n", "secret": "1", "hidden/deep/x": "2", "a.txt": "x", "a/b": "y", "a-b": "z"}
 	}
 	base := digestOf(t, folder(t, "one", files()))
 	cases := []struct {
@@ -73,25 +77,133 @@ func TestContextDigestMovesWithContentAlone(t *testing.T) {
 		moves bool
 	}{
 		{"another directory name", func(string) {}, false},
-		{"mode", func(dir string) { must(t, os.Chmod(filepath.Join(dir, "a.txt"), 0o755)) }, false},
-		{"empty directory", func(dir string) { must(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755)) }, false},
-		{"symlink to a file", func(dir string) { must(t, os.Symlink("a.txt", filepath.Join(dir, "link"))) }, false},
-		{"symlink to a directory", func(dir string) { must(t, os.Symlink("a", filepath.Join(dir, "linkdir"))) }, false},
-		{"dangling symlink", func(dir string) { must(t, os.Symlink("nowhere", filepath.Join(dir, "link"))) }, false},
+		{"times", func(dir string) { must(t, os.Chtimes(filepath.Join(dir, "a.txt"), time.Unix(1, 0), time.Unix(1, 0))) }, false},
+		{"a second name of the same file", func(dir string) {
+			must(t, os.Remove(filepath.Join(dir, "a-b")))
+			write(t, filepath.Join(dir, "secret"), "z")
+			must(t, os.Link(filepath.Join(dir, "secret"), filepath.Join(dir, "a-b")))
+		}, false},
+		{"an ignored file", func(dir string) { write(t, filepath.Join(dir, "secret"), "2") }, false},
+		{"an ignored directory", func(dir string) { must(t, os.RemoveAll(filepath.Join(dir, "hidden"))) }, false},
+		{"a file in an ignored directory", func(dir string) { write(t, filepath.Join(dir, "hidden", "new"), "") }, false},
+		{"mode of a file", func(dir string) { must(t, os.Chmod(filepath.Join(dir, "a.txt"), 0o755)) }, true},
+		{"mode of a directory", func(dir string) { must(t, os.Chmod(filepath.Join(dir, "a"), 0o700)) }, true},
+		{"empty directory", func(dir string) { must(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755)) }, true},
+		{"symlink to a file", func(dir string) { must(t, os.Symlink("a.txt", filepath.Join(dir, "link"))) }, true},
+		{"symlink to a directory", func(dir string) { must(t, os.Symlink("a", filepath.Join(dir, "linkdir"))) }, true},
+		{"dangling symlink", func(dir string) { must(t, os.Symlink("nowhere", filepath.Join(dir, "link"))) }, true},
+		{"named pipe", func(dir string) { must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644)) }, true},
 		{"one byte", func(dir string) { write(t, filepath.Join(dir, "a.txt"), "X") }, true},
-		{"an ignored file", func(dir string) { write(t, filepath.Join(dir, "secret"), "2") }, true},
+		{"the ignore file, which is sent itself", func(dir string) { write(t, filepath.Join(dir, ".dockerignore"), "secret\nhidden\n\n") }, true},
 		{"a new empty file", func(dir string) { write(t, filepath.Join(dir, "a", "new"), "") }, true},
 		{"a rename", func(dir string) { must(t, os.Rename(filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt"))) }, true},
 		{"a removal", func(dir string) { must(t, os.Remove(filepath.Join(dir, "a-b"))) }, true},
+		{"a large file", func(dir string) { write(t, filepath.Join(dir, "a.txt"), strings.Repeat("x", 2<<20)) }, true},
 	}
+	seen := map[string]string{}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t, "two", files())
 			c.do(dir)
-			if got := digestOf(t, dir); (got != base) != c.moves {
+			got := digestOf(t, dir)
+			if (got != base) != c.moves {
 				t.Errorf("moved: %t, want %t (%s, %s)", got != base, c.moves, base, got)
 			}
+			if other := seen[got]; c.moves && other != "" {
+				t.Errorf("the same digest as for %q", other)
+			}
+			seen[got] = c.name
 		})
+	}
+}
+
+// TestF27WhatIsSent: patterns count in their order, the Dockerfile's own ignore file goes before the folder's, and the Dockerfile counts
+// also where it is left out. TestBuildKit holds the same list to what BuildKit put into an image.
+func TestF27WhatIsSent(t *testing.T) {
+	for _, c := range ignoreCases() {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := images.Sent(t.Context(), folder(t, "ctx", c.files()))
+			must(t, err)
+			if !slices.Equal(got, c.sent) {
+				t.Errorf("got %q\nwant %q", got, c.sent)
+			}
+		})
+	}
+	t.Run("an ignored Dockerfile", func(t *testing.T) {
+		files := map[string]string{"Dockerfile": "FROM scratch\n", ".dockerignore": "Dockerfile\n.dockerignore\n", "a": "1"}
+		base := digestOf(t, folder(t, "ctx", files))
+		files["Dockerfile"] = "FROM scratch\nUSER 1\n"
+		moved := digestOf(t, folder(t, "ctx", files))
+		files["Dockerfile"], files[".dockerignore"] = "FROM scratch\n", ".dockerignore\n"
+		if sent := digestOf(t, folder(t, "ctx", files)); base == moved || base == sent {
+			t.Errorf("%s, %s with another Dockerfile, %s with the Dockerfile sent", base, moved, sent)
+		}
+	})
+	t.Run("a Dockerfile behind a link", func(t *testing.T) {
+		dir := folder(t, "ctx", map[string]string{"build/real": "FROM scratch\n", ".dockerignore": "build\n", "a": "1"})
+		must(t, os.Symlink("build/real", filepath.Join(dir, "Dockerfile")))
+		base := digestOf(t, dir)
+		write(t, filepath.Join(dir, "build", "real"), "FROM scratch\nUSER 1\n")
+		if digestOf(t, dir) == base {
+			t.Error("what the builder reads does not count")
+		}
+	})
+}
+
+// An ignoreCase is a tree, its ignore files, and what a builder is sent of it.
+type ignoreCase struct {
+	name   string
+	ignore map[string]string // name of the ignore file to its text
+	sent   []string          // beside .dockerignore and the Dockerfile's own
+}
+
+func (c ignoreCase) files() map[string]string {
+	files := map[string]string{"Dockerfile": "FROM scratch\nCOPY . /\n"}
+	for _, path := range []string{"data/open", "data/secret", "data/deep/a.py", "data/deep/b.txt", "lib/c.py", "top.py", "top.txt"} {
+		files[path] = path
+	}
+	for name, text := range c.ignore {
+		files[name] = text
+	}
+	return files
+}
+
+func ignoreCases() []ignoreCase {
+	return []ignoreCase{
+		{"none", nil, []string{"Dockerfile", "data", "data/deep", "data/deep/a.py", "data/deep/b.txt", "data/open", "data/secret", "lib", "lib/c.py", "top.py", "top.txt"}},
+		{"all but one folder, less one file", map[string]string{".dockerignore": "*\n!data\ndata/secret\n"},
+			[]string{"data", "data/deep", "data/deep/a.py", "data/deep/b.txt", "data/open"}},
+		{"the same lines in another order", map[string]string{".dockerignore": "*\ndata/secret\n!data\n"},
+			[]string{"data", "data/deep", "data/deep/a.py", "data/deep/b.txt", "data/open", "data/secret"}},
+		{"all but a kind of file", map[string]string{".dockerignore": "*\n!**/*.py\n"},
+			[]string{"data", "data/deep", "data/deep/a.py", "lib", "lib/c.py", "top.py"}},
+		{"comments, spaces, slashes", map[string]string{".dockerignore": "\xef\xbb\xbf# data\n  /data/ \n./lib/../lib\n\ntop.*\n!top.txt\nDockerfile\n.dockerignore\n"},
+			[]string{"top.txt"}},
+		{"the Dockerfile's own goes first", map[string]string{".dockerignore": "*\n", "Dockerfile.dockerignore": "data\nlib\n"},
+			[]string{".dockerignore", "Dockerfile", "Dockerfile.dockerignore", "top.py", "top.txt"}},
+		{"even an empty one", map[string]string{".dockerignore": "*\n!lib\n", "Dockerfile.dockerignore": ""},
+			[]string{".dockerignore", "Dockerfile", "Dockerfile.dockerignore", "data", "data/deep", "data/deep/a.py", "data/deep/b.txt", "data/open", "data/secret", "lib", "lib/c.py", "top.py", "top.txt"}},
+	}
+}
+
+func TestContextDigestOfABadIgnoreFile(t *testing.T) {
+	for text, want := range map[string]string{"data\n[a-\n": `pattern "[a-"`, strings.Repeat("x", 1<<17): "token too long"} {
+		dir := folder(t, "ctx", map[string]string{"Dockerfile": "FROM scratch\n", ".dockerignore": text})
+		_, err := images.ContextDigest(t.Context(), dir)
+		var failed *images.ContextError
+		var ignore *images.IgnoreError
+		if !errors.As(err, &failed) || !errors.As(err, &ignore) || ignore.File != ".dockerignore" || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestContextDigestIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("enough")
+	cancel(stop)
+	if _, err := images.ContextDigest(ctx, folder(t, "ctx", holdFiles())); !errors.Is(err, stop) {
+		t.Errorf("got %v", err)
 	}
 }
 
