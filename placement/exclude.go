@@ -2,9 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -13,45 +10,54 @@ import (
 	"jr2.dev/jr2/internal/seed"
 )
 
+// sandboxScreen reads rules once for many nodes. Its reasons name the configuration's fields.
+func sandboxScreen(rules Rules) *screen {
+	s := screenOf(&corev1.PodSpec{NodeSelector: rules.NodeSelector, Tolerations: rules.Tolerations, Affinity: rules.Affinity}, screenWords{
+		selector:    seed.LacksLabel,
+		otherValue:  "sandbox.nodeSelector",
+		tolerations: "sandbox.tolerations does not tolerate",
+		affinity:    "does not match the node affinity that the Sandbox requires",
+		system:      "runs %[1]s, and a Sandbox is a Linux pod",
+	})
+	s.system = "linux"
+	return s
+}
+
 // exclude says why a node takes no pod of these rules; false when it does take one.
-func exclude(node corev1.Node, rules Rules) (Exclusion, bool) {
-	if reason := lasting(node, rules); reason != "" {
+func exclude(node *corev1.Node, s *screen) (Exclusion, bool) {
+	if reason := lasting(node, s); reason != "" {
 		return Exclusion{Node: node.Name, Reason: reason}, true
 	}
-	for _, taint := range node.Spec.Taints {
-		if kindOf(taint.Key) == transientTaint && repels(taint, rules.Tolerations) {
-			reason := fmt.Sprintf("has the taint %s for now; it is expected to clear by itself", show(taint))
-			return Exclusion{Node: node.Name, Reason: reason, Transient: true}, true
+	for _, reason := range s.appendTaints(nil, node) {
+		if reason.Answer == Soon {
+			return Exclusion{Node: node.Name, Reason: reason.Text, Transient: true}, true
 		}
 	}
 	return Exclusion{}, false
 }
 
-// lasting returns the first reason that does not clear by itself, or "".
-func lasting(node corev1.Node, rules Rules) string {
+// lasting returns the first reason that does not clear by itself, or "". A cordon and a node that goes keep out even who tolerates them:
+// nobody wants a Sandbox there.
+func lasting(node *corev1.Node, s *screen) string {
 	if node.Spec.Unschedulable {
 		return "is cordoned"
 	}
-	if system := node.Status.NodeInfo.OperatingSystem; system != "" && !strings.EqualFold(system, "linux") {
-		return fmt.Sprintf("runs %s, and a Sandbox is a Linux pod", system)
+	if reason, ok := s.otherSystem(node); ok {
+		return reason.Text
 	}
-	for _, key := range slices.Sorted(maps.Keys(rules.NodeSelector)) {
-		want := rules.NodeSelector[key]
-		have, ok := node.Labels[key]
-		if !ok {
-			return fmt.Sprintf(seed.LacksLabel, key)
-		}
-		if have != want {
-			return fmt.Sprintf("has the label %s=%s, and sandbox.nodeSelector requires %s=%s", key, have, key, want)
-		}
+	if reason, ok := s.label(node); ok {
+		return reason.Text
+	}
+	if !s.affine(node) {
+		return s.words.affinity
 	}
 	for _, taint := range node.Spec.Taints {
 		switch kind := kindOf(taint.Key); {
 		case taint.Effect == corev1.TaintEffectPreferNoSchedule, kind == transientTaint:
 		case kind == leavingTaint:
 			return fmt.Sprintf("is being removed (taint %s)", show(taint))
-		case repels(taint, rules.Tolerations):
-			return fmt.Sprintf("has the taint %s, which sandbox.tolerations does not tolerate", show(taint))
+		case repels(taint, s.tolerations):
+			return fmt.Sprintf("has the taint %s, which %s", show(taint), s.words.tolerations)
 		}
 	}
 	return ""

@@ -11,34 +11,43 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// A NodeLister lists nodes. client-go's NodeInterface is one.
-type NodeLister interface {
-	List(ctx context.Context, options metav1.ListOptions) (*corev1.NodeList, error)
+// A Lister lists objects of one kind. client-go's typed interfaces are such: its NodeInterface is a Lister[*corev1.NodeList].
+type Lister[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
 }
 
-// pageSize is how many nodes one request asks for: client-go's own default for lists.
+// A NodeLister lists nodes. client-go's NodeInterface is one.
+type NodeLister = Lister[*corev1.NodeList]
+
+// pageSize is how many objects one request asks for: client-go's own default for lists.
 const pageSize = 500
 
 // Nodes reads all nodes of the cluster, in the API server's order. It reads in pages; when the server has forgotten the list's
 // position between two pages, the whole list is read again in one request, so no node is in the result twice or missing.
 //
-// The error wraps the API server's, so apierrors and errors.As see it. A failed read is never "no nodes".
+// The error wraps the API server's, so apierrors and errors.As see it. A failed read is never "no nodes". A cluster without a node gives a
+// slice that is empty and not nil.
 func Nodes(ctx context.Context, nodes NodeLister) ([]corev1.Node, error) {
+	return readAll[corev1.Node](ctx, "nodes", nodes, metav1.ListOptions{})
+}
+
+// readAll reads all pages of a list; what names the objects in errors.
+func readAll[T any, L runtime.Object](ctx context.Context, what string, lister Lister[L], options metav1.ListOptions) ([]T, error) {
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return nodes.List(ctx, options)
+		return lister.List(ctx, options)
 	})
 	pages.PageSize = pageSize
-	list, _, err := pages.List(ctx, metav1.ListOptions{})
+	list, _, err := pages.List(ctx, options)
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster's nodes: %w", err)
+		return nil, fmt.Errorf("read the cluster's %s: %w", what, err)
 	}
-	var all []corev1.Node
+	all := []T{}
 	err = meta.EachListItem(list, func(object runtime.Object) error {
-		node, ok := object.(*corev1.Node)
+		item, ok := any(object).(*T)
 		if !ok {
-			return fmt.Errorf("read the cluster's nodes: the list holds a %T", object)
+			return fmt.Errorf("read the cluster's %s: the list holds a %T", what, object)
 		}
-		all = append(all, *node)
+		all = append(all, *item)
 		return nil
 	})
 	return all, err

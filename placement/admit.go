@@ -1,0 +1,134 @@
+package placement
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresources "k8s.io/component-helpers/resource"
+)
+
+// fillIn writes what the API server's defaults write into a pod's resources: a limit that is stated alone is a request too, and pod-level
+// limits without requests take those of the containers or, if none states one, the limits. (k8s.io/kubernetes, pkg/apis/core/v1/defaults.go)
+func fillIn(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			resources := &containers[i].Resources
+			resources.Requests = withMissing(resources.Requests, resources.Limits)
+		}
+	}
+	if spec.Resources == nil || len(spec.Resources.Limits) == 0 {
+		return
+	}
+	missing := corev1.ResourceList{}
+	for name, limit := range spec.Resources.Limits {
+		if podresources.IsSupportedPodLevelResource(name) {
+			missing[name] = limit
+		}
+	}
+	contained := podresources.AggregateContainerRequests(&corev1.Pod{Spec: *spec}, podresources.PodResourcesOptions{})
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if request, ok := contained[name]; ok {
+			missing[name] = request
+		}
+	}
+	spec.Resources.Requests = withMissing(spec.Resources.Requests, missing)
+}
+
+// withMissing returns the list with what only the other has. The list itself may be changed.
+func withMissing(list, other corev1.ResourceList) corev1.ResourceList {
+	for name, quantity := range other {
+		if _, ok := list[name]; ok {
+			continue
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = quantity.DeepCopy()
+	}
+	return list
+}
+
+// Admit returns the pod as the API server would store it, as far as placement goes: resource defaults, the defaults of LimitRanges of its
+// namespace, the default priority class, and the overhead, node selector and tolerations of its RuntimeClass. The pod given is not
+// changed. With it come the reasons for which the pod would be refused whatever room there is: a LimitRange's bounds, or a RuntimeClass
+// that nobody has.
+func (f *Facts) Admit(pod *corev1.Pod) (*corev1.Pod, []Limit) {
+	pod = pod.DeepCopy()
+	fillIn(&pod.Spec)
+	for i := range f.LimitRanges {
+		if f.LimitRanges[i].Namespace == pod.Namespace {
+			addDefaults(&pod.Spec, &f.LimitRanges[i])
+		}
+	}
+	var refused []Limit
+	for i := range f.LimitRanges {
+		if f.LimitRanges[i].Namespace == pod.Namespace {
+			refused = append(refused, outOfBounds(pod, &f.LimitRanges[i])...)
+		}
+	}
+	if pod.Spec.PriorityClassName == "" {
+		pod.Spec.PriorityClassName = f.defaultPriority()
+	}
+	return pod, append(refused, f.addRuntimeClass(&pod.Spec)...)
+}
+
+func (f *Facts) defaultPriority() string {
+	name, value := "", int32(0)
+	for _, class := range f.PriorityClasses {
+		if class.GlobalDefault && (name == "" || class.Value < value) {
+			name, value = class.Name, class.Value
+		}
+	}
+	return name
+}
+
+// addDefaults writes the defaults of a LimitRange into each container that does not state its own.
+func addDefaults(spec *corev1.PodSpec, limitRange *corev1.LimitRange) {
+	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, item := range limitRange.Spec.Limits {
+		if item.Type == corev1.LimitTypeContainer {
+			maps.Copy(requests, item.DefaultRequest)
+			maps.Copy(limits, item.Default)
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			resources := &containers[i].Resources
+			resources.Requests = withMissing(resources.Requests, requests)
+			resources.Limits = withMissing(resources.Limits, limits)
+		}
+	}
+}
+
+// addRuntimeClass writes what admission writes. The pod's own overhead stays: it was admitted before.
+func (f *Facts) addRuntimeClass(spec *corev1.PodSpec) []Limit {
+	if spec.RuntimeClassName == nil || *spec.RuntimeClassName == "" || f.RuntimeClasses == nil {
+		return nil
+	}
+	for i := range f.RuntimeClasses {
+		class := &f.RuntimeClasses[i]
+		if class.Name != *spec.RuntimeClassName {
+			continue
+		}
+		if class.Overhead != nil && spec.Overhead == nil {
+			spec.Overhead = class.Overhead.PodFixed.DeepCopy()
+		}
+		if class.Scheduling != nil {
+			if len(class.Scheduling.NodeSelector) > 0 && spec.NodeSelector == nil {
+				spec.NodeSelector = map[string]string{}
+			}
+			maps.Copy(spec.NodeSelector, class.Scheduling.NodeSelector)
+			spec.Tolerations = append(spec.Tolerations, class.Scheduling.Tolerations...)
+		}
+		return nil
+	}
+	return []Limit{{On: OnRuntimeClass, Name: *spec.RuntimeClassName, Never: true, Text: "the RuntimeClass " + *spec.RuntimeClassName + " does not exist"}}
+}
+
+// TinyOverhead says that a RuntimeClass's memory overhead is below one mebibyte, which is a number without its unit: no runtime sandbox runs in
+// so little.
+func TinyOverhead(overhead corev1.ResourceList) bool {
+	memory, ok := overhead[corev1.ResourceMemory]
+	return ok && memory.Sign() > 0 && memory.Cmp(*resource.NewQuantity(1<<20, resource.BinarySI)) < 0
+}
