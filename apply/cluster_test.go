@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +26,11 @@ var shared *devcluster.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		cluster, err := devcluster.Start(context.Background(), devcluster.Options{Users: []devcluster.User{tenant(), writer()}})
+		roomy := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("256"), corev1.ResourcePods: resource.MustParse("10000")}
+		cluster, err := devcluster.Start(context.Background(), devcluster.Options{
+			Users: []devcluster.User{tenant(), writer()},
+			Nodes: []devcluster.Node{{Allocatable: roomy}}, // the pods of all tests stay to the end
+		})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start a cluster:", err)
 			return 1
