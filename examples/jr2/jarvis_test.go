@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,54 +48,6 @@ func TestJarvis(t *testing.T) {
 		if !t.Run(step.name, step.test) {
 			return // each stands on the one before
 		}
-	}
-}
-
-// edit replaces a text in files of the copy.
-func (s *site) edit(t *testing.T, files, from, to string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.dir, files))
-	must(t, err)
-	found := false
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		must(t, err)
-		found = found || strings.Contains(string(text), from)
-		must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), from, to)), 0o644))
-	}
-	if !found {
-		t.Fatalf("no %s holds %q", files, from)
-	}
-}
-
-var digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
-
-// release gives every image another digest.
-func (s *site) release(t *testing.T, digit string) {
-	t.Helper()
-	path := filepath.Join(s.dir, "kustomization.yaml")
-	text, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, digests.ReplaceAll(text, []byte("sha256:"+strings.Repeat(digit, 64))), 0o644))
-}
-
-func (s *site) apply(t *testing.T, more ...string) (*session, error) {
-	t.Helper()
-	run := newSession()
-	args := append([]string{"apply", s.dir, "--kubeconfig", s.cluster.Kubeconfig(), "--context", "shared"}, more...)
-	return run, run.run(t.Context(), args...)
-}
-
-// order checks that the lines are among those told, in this order.
-func order(t *testing.T, run *session, want ...string) {
-	t.Helper()
-	lines := append(run.err.lines(), run.out.lines()...)
-	for _, line := range want {
-		at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, line) })
-		if at < 0 {
-			t.Fatalf("%q does not come in its order:\n%s%s", line, run.err, run.out)
-		}
-		lines = lines[at+1:]
 	}
 }
 
@@ -180,22 +131,6 @@ func (s *site) testNothingNew(t *testing.T) {
 	}
 }
 
-// migration is the Job as it is now.
-func (s *site) migration(t *testing.T) string {
-	t.Helper()
-	job, err := s.client.BatchV1().Jobs("jarvis").Get(t.Context(), "jarvis-migrate", metav1.GetOptions{})
-	must(t, err)
-	return string(job.UID) + " " + job.Spec.Template.Spec.Containers[0].Image
-}
-
-// api is the image and the generation of the api.
-func (s *site) api(t *testing.T) (image string, generation int64) {
-	t.Helper()
-	api, err := s.client.AppsV1().Deployments("jarvis").Get(t.Context(), "jarvis-api", metav1.GetOptions{})
-	must(t, err)
-	return api.Spec.Template.Spec.Containers[0].Image, api.Generation
-}
-
 // testSecond is what a Job that is no hook would fail at: its template can't be changed. Rows A02 and A03.
 func (s *site) testSecond(t *testing.T) {
 	before := s.migration(t)
@@ -236,7 +171,7 @@ func (s *site) testFailing(t *testing.T) {
 	if !errors.As(err, &hook) || hook.Ref.Name != "jarvis-migrate" || exitCode(err) != 1 {
 		t.Fatalf("got %v", err)
 	}
-	order(t, run, "wave 0: 1 object", "error: the Sync hook Job.batch jarvis/jarvis-migrate: ", "| "+lastWords)
+	order(t, run, "wave 0: 1 object", "error: the Sync hook Job.batch jarvis/jarvis-migrate", "| "+lastWords)
 	if strings.Contains(run.err.String(), "wave 1") {
 		t.Errorf("it went on:\n%s", run.err)
 	}
