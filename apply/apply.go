@@ -72,6 +72,11 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 		r.asked = append(r.asked, ord.want)
 		r.wanted[ord.ref.key()] = true
 	}
+	if opts.Shared {
+		if err := noHooks(r.orders); err != nil {
+			return nil, err
+		}
+	}
 	r.waves = schedule(r.orders)
 	var err error
 	r.cluster, err = connect(cfg, r.events)
@@ -103,14 +108,17 @@ func (r *run) write(ctx context.Context) error {
 	}
 	if err := r.writeWaves(ctx); err != nil {
 		// What was done is worth keeping, and the next run completes it without this too.
-		if ctx.Err() == nil && !r.opts.DryRun {
+		// Another run that wrote the inventory goes on with the same set: whether that fails is its to say.
+		if ctx.Err() == nil && !r.opts.DryRun && !errors.Is(err, ErrInventoryMoved) {
 			err = errors.Join(err, r.runFailHooks(ctx), r.keep(ctx))
 		}
 		return err
 	}
-	var err error
+	err := r.dropSucceeded(ctx, r.hooksOfWaves())
 	if r.opts.Prune && !r.opts.Shared {
-		r.pruned, err = r.prune(ctx, r.records)
+		var pruneErr error
+		r.pruned, pruneErr = r.prune(ctx, r.records)
+		err = errors.Join(err, pruneErr)
 	}
 	if r.opts.DryRun {
 		return err
@@ -178,7 +186,11 @@ func (r *run) announce(ctx context.Context) error {
 	more := !r.inv.holdsRelease()
 	for _, o := range r.orders {
 		if _, ok := r.records[o.ref.key()]; !ok {
-			r.records[o.ref.key()] = record{Ref: o.ref}
+			rec := record{Ref: o.ref}
+			if o.mints() {
+				rec = unreadRecord(rec, o) // a run that is cut off leaves it known for a minted Secret, which stays though nobody may read it
+			}
+			r.records[o.ref.key()] = rec
 			more = true
 		}
 	}

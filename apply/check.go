@@ -18,7 +18,8 @@ func checkObject(o *unstructured.Unstructured) []fault {
 	var faults []fault
 	if o.GetKind() == "CustomResourceDefinition" { // its schema holds the word metadata as a property
 		checkStrings(o.Object["metadata"], "metadata", &faults)
-		return faults
+		_, misplaced := positionOf(o)
+		return append(faults, misplaced...)
 	}
 	checkMetadata(o.Object, "", &faults)
 	checkKeys(o, &faults)

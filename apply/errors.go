@@ -127,5 +127,13 @@ type HookError struct {
 	Err   error
 }
 
-func (e *HookError) Error() string { return fmt.Sprintf("the %s hook %s: %v", e.Phase, e.Ref, e.Err) }
+func (e *HookError) Error() string {
+	head, text := fmt.Sprintf("the %s hook %s", e.Phase, e.Ref), e.Err.Error()
+	for _, sep := range []string{": ", " "} { // most errors name the object already
+		if rest, ok := strings.CutPrefix(text, e.Ref.String()+sep); ok {
+			return head + sep + rest
+		}
+	}
+	return head + ": " + text
+}
 func (e *HookError) Unwrap() error { return e.Err }

@@ -22,9 +22,23 @@ const (
 	SyncFail Phase = "SyncFail" // when one of the phases above failed
 )
 
-// releaseAnnotation is the mark of the release and the phase that a hook was made for: "7 Sync". It tells a hook that a cut-off run left
+// releaseAnnotation is the mark of the release and the phase that a hook was made for: "7 Sync 4QZ2W7KD". It tells a hook that a cut-off run left
 // running from one of an earlier release.
 const releaseAnnotation = "jr2.dev/release"
+
+// noHooks refuses hooks in a shared set. It keeps no inventory, so nobody could tell for which content of the set one ran.
+func noHooks(orders []order) error {
+	var problems []Problem
+	for _, o := range orders {
+		if o.pos.isHook() {
+			problems = append(problems, Problem{Ref: o.ref, Path: join("metadata.annotations", HookAnnotation), Text: "a shared set keeps no inventory, which would tell for what a hook ran; apply it as a set of its own"})
+		}
+	}
+	if len(problems) > 0 {
+		return &SetError{Problems: problems}
+	}
+	return nil
+}
 
 // A hookRun is one run of a hook.
 type hookRun struct {

@@ -249,12 +249,17 @@ func TestPositionsThatAreNoneAreRefused(t *testing.T) {
 		conf("b", "x", hooked("Presync")),
 		conf("c", "x", hooked("Sync"), deleted("Never")),
 		strings.Replace(conf("d", "x", hooked("Sync")), "kind: ConfigMap", "kind: PersistentVolumeClaim", 1),
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com, annotations: {"+hooked("PreSync")+"}}",
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.example.com, annotations: {argocd.argoproj.io/sync-wave: first}}",
+		conf("e", "x", `argocd.argoproj.io/sync-wave: "99999999999999999999"`),
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: migrate-, annotations: {"+hooked("PreSync")+"}}",
 	))...)
 	var bad *apply.SetError
-	if !errors.As(err, &bad) || len(bad.Problems) != 4 {
+	if !errors.As(err, &bad) || len(bad.Problems) != 8 {
 		t.Fatalf("got %v", err)
 	}
-	for i, text := range []string{`sync-wave: "one" is no whole number`, `hook: "Presync" is none of`, `hook-delete-policy: "Never" is none of`, "loses data"} {
+	for i, text := range []string{`sync-wave: "one" is no whole number`, `hook: "Presync" is none of`, `hook-delete-policy: "Never" is none of`, "loses data",
+		"deleting a CustomResourceDefinition loses data", `sync-wave: "first" is no`, `"99999999999999999999" is no`, "metadata.generateName: object 8 needs a name"} {
 		if !slices.ContainsFunc(bad.Problems, func(p apply.Problem) bool { return strings.Contains(p.String(), text) }) {
 			t.Errorf("%d: %q is missing in\n%v", i, text, err)
 		}

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,17 +18,11 @@ func (r *run) hookDue(h hookRun) bool { return h.phase == SyncFail || !r.inv.rel
 func (r *run) startHook(ctx context.Context, i int, h hookRun) (due bool, err error) {
 	o := r.orders[i]
 	if !r.hookDue(h) {
-		if o.pos.whenSucceeded && r.live.get(h.ref) != nil && !r.opts.DryRun { // the run in which it succeeded was cut off
-			if err := r.dropHook(ctx, h.ref); err != nil {
-				return false, err
-			}
-		}
 		r.settleResult(i, ObjectResult{Ref: h.ref, Action: Unchanged, Why: "it ran for this content of the set"})
 		return false, nil
 	}
 	if r.opts.DryRun {
-		r.settleResult(i, ObjectResult{Ref: h.ref, Action: Ran})
-		return false, nil
+		return false, r.rehearseHook(ctx, i, h)
 	}
 	body := o.hookBody(h, r.inv.release)
 	joined := false
@@ -38,7 +31,7 @@ func (r *run) startHook(ctx context.Context, i int, h hookRun) (due bool, err er
 		if err != nil {
 			return r.unmapped(h.ref, err)
 		}
-		if joined, err = r.makeRoom(ctx, at, o, body); err != nil || joined {
+		if joined, err = r.makeRoom(ctx, at, o, h, body); err != nil || joined {
 			return err
 		}
 		made, err := at.Create(ctx, body, metav1.CreateOptions{FieldManager: r.opts.FieldManager, FieldValidation: metav1.FieldValidationStrict})
@@ -61,11 +54,7 @@ func (r *run) startHook(ctx context.Context, i int, h hookRun) (due bool, err er
 // hookBody is the hook as it is made. A time to live would take a Job away before anybody saw how it ended; its delete policy decides.
 func (o order) hookBody(h hookRun, rel *release) *unstructured.Unstructured {
 	body := o.body.DeepCopy()
-	number := 0
-	if rel != nil {
-		number = rel.Number
-	}
-	annotate(body, releaseAnnotation, fmt.Sprintf("%d %s", number, h.phase))
+	annotate(body, releaseAnnotation, rel.mark(h))
 	if o.ref.Group == "batch" && o.ref.Kind == "Job" {
 		unstructured.RemoveNestedField(body.Object, "spec", "ttlSecondsAfterFinished")
 	}
@@ -73,8 +62,9 @@ func (o order) hookBody(h hookRun, rel *release) *unstructured.Unstructured {
 }
 
 // makeRoom sees to it that nothing has the hook's name, or that what has it is this very run of the hook, which is joined. Whatever else
-// the set left there is deleted with its pods and waited for, so that a hook never runs twice at once.
-func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o order, body *unstructured.Unstructured) (joined bool, err error) {
+// the set left there is deleted with its pods and waited for, so that a hook never runs twice at once. What is being deleted is waited for,
+// whoever's it was. A hook of a failure that ended was that of an earlier failure.
+func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o order, h hookRun, body *unstructured.Unstructured) (joined bool, err error) {
 	now, err := at.Get(ctx, o.ref.Name, metav1.GetOptions{})
 	if Classify(err) == ClassNotFound {
 		return false, nil
@@ -84,15 +74,17 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 	}
 	mark := now.GetAnnotations()
 	switch {
-	case mark[SetAnnotation] != r.set.ID() && !r.opts.Adopt && !r.opts.Shared:
+	case now.GetDeletionTimestamp() != nil:
+	case mark[SetAnnotation] != r.set.ID() && !r.opts.Adopt:
 		if mark[SetAnnotation] != "" {
 			return false, final{&OwnedError{Ref: o.ref, Owner: mark[SetAnnotation], Set: r.set.ID()}}
 		}
 		return false, final{&ObjectError{Ref: o.ref, Class: ClassAlreadyExists, Err: errForeignHook}}
-	case now.GetDeletionTimestamp() != nil:
-	case mark[releaseAnnotation] == body.GetAnnotations()[releaseAnnotation] && !r.statusOf(now).Failed:
-		r.noteHook(o, now)
-		return true, nil
+	case mark[releaseAnnotation] == body.GetAnnotations()[releaseAnnotation]:
+		if s := r.statusOf(now); !s.Failed && (!s.Done || h.phase != SyncFail) {
+			r.noteHook(o, now)
+			return true, nil
+		}
 	}
 	return false, r.deleteHook(ctx, at, o.ref, now, true)
 }
@@ -155,39 +147,90 @@ func (r *run) noteHook(o order, made *unstructured.Unstructured) {
 	r.records[rec.key()] = rec
 }
 
-// finishHook waits for the end of a hook, notes that it succeeded, and only then lets go of it.
-func (r *run) finishHook(ctx context.Context, i int, h hookRun) error {
-	o := r.orders[i]
-	opts := r.waitOptions()
-	if limit, ok := dig(o.body.Object, "spec", "activeDeadlineSeconds").(int64); ok {
-		opts.Timeout = max(opts.Timeout, time.Duration(limit)*time.Second+hookMargin)
-	}
-	if err := r.cluster.waitReady(ctx, []Ref{h.ref}, opts); err != nil {
-		err = &HookError{Ref: h.ref, Phase: h.phase, Err: err}
-		if o.pos.whenFailed && ctx.Err() == nil {
-			err = errors.Join(err, r.dropHook(ctx, h.ref))
+// noteEnds notes hooks that succeeded, in the inventory too, until the channel is closed. Those that end at once are written at once.
+func (r *run) noteEnds(ctx context.Context, ends <-chan startedHook) (err error) {
+	for h := range ends {
+		r.noteEnd(h)
+		for more := true; more; {
+			select {
+			case h, more = <-ends:
+				if more {
+					r.noteEnd(h)
+				}
+			default:
+				more = false
+			}
 		}
-		return err
+		if err == nil {
+			err = r.keep(ctx)
+		}
 	}
-	r.settleResult(i, ObjectResult{Ref: h.ref, Action: Ran})
+	return err
+}
+
+func (r *run) noteEnd(h startedHook) {
+	r.settleResult(h.index, ObjectResult{Ref: h.ref, Action: Ran})
+	if h.phase == SyncFail {
+		return
+	}
 	r.keeping.Lock()
-	if r.inv.release != nil && h.phase != SyncFail {
-		r.inv.release.finish(h)
+	defer r.keeping.Unlock()
+	r.inv.release.finish(h.hookRun)
+}
+
+// dropFailed deletes the hooks that failed and are to go then.
+func (r *run) dropFailed(ctx context.Context, failed []startedHook) error {
+	if ctx.Err() != nil {
+		return nil
 	}
-	r.keeping.Unlock()
-	if err := r.keep(ctx); err != nil {
-		return err
+	return r.each(len(failed), func(n int) error {
+		if !r.orders[failed[n].index].pos.whenFailed {
+			return nil
+		}
+		return r.dropHook(ctx, failed[n].ref)
+	})
+}
+
+// dropSucceeded deletes the hooks that are to go when they succeeded, also those of a run that was cut off before it could. That is when
+// all have succeeded, as in Argo CD: a hook may be what a later one needs, its account or its configuration.
+func (r *run) dropSucceeded(ctx context.Context, indexes []int) error {
+	if r.opts.DryRun {
+		return nil
 	}
-	if o.pos.whenSucceeded {
-		return r.dropHook(ctx, h.ref)
+	return r.each(len(indexes), func(n int) error {
+		o := r.orders[indexes[n]]
+		if !o.pos.whenSucceeded || r.live.get(o.ref) == nil && r.results[indexes[n]].Action != Ran {
+			return nil
+		}
+		return r.dropHook(ctx, o.ref)
+	})
+}
+
+// hooksOfWaves lists the hooks of the waves of a run without a failure.
+func (r *run) hooksOfWaves() []int {
+	var all []int
+	for i, o := range r.orders {
+		if o.pos.isHook() && o.pos.phases[0] != SyncFail {
+			all = append(all, i)
+		}
 	}
+	return all
+}
+
+// rehearseHook keeps what a plan says about a hook; once, however many phases it has.
+func (r *run) rehearseHook(ctx context.Context, i int, h hookRun) error {
+	if r.results[i].Action == Ran {
+		return nil
+	}
+	result, err := r.rehearse(ctx, r.orders[i])
+	if err != nil {
+		return &HookError{Ref: h.ref, Phase: h.phase, Err: err}
+	}
+	r.settleResult(i, result)
 	return nil
 }
 
-// hookMargin is what a Job controller may take to say that a Job's own deadline is over.
-const hookMargin = 30 * time.Second
-
-// dropHook deletes a hook that ended.
+// dropHook deletes a hook that ended, and nothing else that has got its name.
 func (r *run) dropHook(ctx context.Context, ref Ref) error {
 	return r.retry.do(ctx, ref, func(ctx context.Context) error {
 		at, err := r.cluster.full(ref)
@@ -201,16 +244,28 @@ func (r *run) dropHook(ctx context.Context, ref Ref) error {
 		if err != nil {
 			return err
 		}
+		if !r.madeAsHook(now) {
+			return nil
+		}
 		return r.deleteHook(ctx, at, ref, now, false)
 	})
 }
 
-// settleResult keeps what happened to an object; a hook that ran in one of its phases ran.
+// madeAsHook says that a live object was made as a hook of this set.
+func (r *run) madeAsHook(now metav1.Object) bool {
+	mark := now.GetAnnotations()
+	return mark[SetAnnotation] == r.set.ID() && mark[releaseAnnotation] != ""
+}
+
+// settleResult keeps what happened to an object. A hook that ran in one of its phases ran; one that runs in none is told once.
 func (r *run) settleResult(i int, result ObjectResult) {
 	r.mu.Lock()
-	if r.results[i].Action != Ran {
+	last := r.results[i].Action
+	if last != Ran {
 		r.results[i] = result
 	}
 	r.mu.Unlock()
-	r.events.emit(Applied{Ref: result.Ref, Action: result.Action})
+	if last == "" || result.Action == Ran {
+		r.events.emit(Applied{Ref: result.Ref, Action: result.Action})
+	}
 }

@@ -141,7 +141,17 @@ func (i *inventory) holdsRelease() bool {
 
 // write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
 func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
-	texts, err := split(records, i.limit)
+	if i.head == nil && len(records) == 0 && i.release == nil {
+		return nil // nothing was there and nothing is; not even the namespace need be
+	}
+	var kept []byte
+	var err error
+	if i.release != nil {
+		if kept, err = json.Marshal(i.release); err != nil {
+			return err
+		}
+	}
+	texts, err := split(records, max(i.limit-len(kept), i.limit/2))
 	if err != nil {
 		return err
 	}
@@ -165,11 +175,7 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 		data = map[string]string{chunksKey: string(raw)}
 	}
 	if i.release != nil {
-		raw, err := json.Marshal(i.release)
-		if err != nil {
-			return err
-		}
-		data[releaseKey] = string(raw)
+		data[releaseKey] = string(kept)
 	}
 	if i.head != nil && maps.Equal(i.head.Data, data) {
 		i.records = maps.Clone(records)
@@ -251,13 +257,22 @@ func split(records map[Ref]record, limit int) ([]string, error) {
 		return []string{string(raw)}, nil
 	}
 	var texts []string
-	parts := len(raw)/limit + 1
-	for chunk := range slices.Chunk(all, (len(all)+parts-1)/parts) {
-		raw, err := json.Marshal(inventoryFile{inventoryVersion, chunk})
+	for len(all) > 0 {
+		n, size := 0, len(`{"version":1,"objects":[]}`)
+		for ; n < len(all); n++ { // by size: names are of all lengths, and those of one kind lie together
+			raw, err := json.Marshal(all[n])
+			if err != nil {
+				return nil, err
+			}
+			if size += len(raw) + 1; size > limit && n > 0 {
+				break
+			}
+		}
+		raw, err := json.Marshal(inventoryFile{inventoryVersion, all[:n]})
 		if err != nil {
 			return nil, err
 		}
-		texts = append(texts, string(raw))
+		texts, all = append(texts, string(raw)), all[n:]
 	}
 	return texts, nil
 }

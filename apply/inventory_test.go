@@ -104,3 +104,45 @@ func TestAnEqualSetWritesNothing(t *testing.T) {
 		t.Errorf("%d requests for %d objects", n, len(s.Objects))
 	}
 }
+
+// Parts are cut by size: names are of all lengths, and those of one kind lie together.
+func TestPartsOfAnInventoryAreOfOneSize(t *testing.T) {
+	ns := newNamespace(t, nil)
+	var refs []apply.Ref
+	for i := range 60 {
+		refs = append(refs, configMap(ns, fmt.Sprint("a-", i)), configMap(ns, fmt.Sprint("b-", strings.Repeat("long", 55), i)))
+	}
+	const limit = 8 << 10
+	if _, err := apply.WriteInventory(t.Context(), typed(t), mapsSet(t, ns), limit, refs); err != nil {
+		t.Fatal(err)
+	}
+	list, err := typed(t).CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=jr2"})
+	if err != nil || len(list.Items) < 3 {
+		t.Fatalf("%d, %v", len(list.Items), err)
+	}
+	for _, m := range list.Items {
+		for k, text := range m.Data {
+			if len(text) > limit {
+				t.Errorf("%s of %s has %d bytes", k, m.Name, len(text))
+			}
+		}
+	}
+	if n, err := apply.ReadInventory(t.Context(), typed(t), mapsSet(t, ns)); err != nil || n != len(refs) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A set without objects has nothing to note and needs no namespace; one that became empty prunes what it had.
+func TestASetWithoutObjects(t *testing.T) {
+	if out := mustApply(t, mapsSet(t, "t-no-such-namespace"), apply.Options{Prune: true}); len(out.Objects) != 0 {
+		t.Errorf("%+v", out.Objects)
+	}
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, join(conf("api", "x"), conf("migrate", "x", hooked("Sync")))), apply.Options{Prune: true})
+	if out := mustApply(t, mapsSet(t, ns), apply.Options{Prune: true}); out.Count(apply.Pruned) != 2 {
+		t.Errorf("%+v", out.Objects)
+	}
+	if out := mustApply(t, mapsSet(t, ns), apply.Options{Prune: true}); len(out.Objects) != 0 {
+		t.Errorf("%+v", out.Objects)
+	}
+}

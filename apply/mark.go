@@ -149,9 +149,12 @@ func (o order) wantedBefore(m *metav1.PartialObjectMetadata, rec record) bool {
 	return rec.UID != "" && m.UID == rec.UID && want == o.want
 }
 
-// spent says that an object is gone because its time was over: a Job with a time to live that the set made and of which it asks the same
-// still. It is not run again unasked.
-func (o order) spent(rec record) bool {
+// spent says that an object is gone, or going, because its time was over: a Job with a time to live that the set made and of which it asks
+// the same still. It is not run again unasked.
+func (o order) spent(now *metav1.PartialObjectMetadata, rec record) bool {
+	if now != nil && (now.DeletionTimestamp == nil || now.UID != rec.UID) {
+		return false
+	}
 	return o.ref.Group == "batch" && o.ref.Kind == "Job" && dig(o.body.Object, "spec", "ttlSecondsAfterFinished") != nil &&
 		rec.UID != "" && rec.Want == o.want
 }

@@ -31,11 +31,13 @@ func (r *run) adopts(now metav1.Object) bool {
 // clientSide lists the managers of an object, in the order of names, whose fields become this set's when it adopts the object: see
 // Conflicts.Migrate.
 func (r *run) clientSide(now metav1.Object) []string {
-	if !r.adopts(now) {
-		return nil
-	}
 	names := r.opts.Conflicts.Migrate
-	if names == nil {
+	switch {
+	case r.madeAsHook(now):
+		names = []string{r.opts.FieldManager} // it was a hook, which is created and not applied
+	case !r.adopts(now):
+		return nil
+	case names == nil:
 		names = []string{kubectlApply}
 		annotation := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", lastApplied))
 		for _, e := range csaupgrade.FindFieldsOwners(now.GetManagedFields(), metav1.ManagedFieldsOperationUpdate, annotation) {

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -333,5 +334,38 @@ func TestMintDeclarationsThatAreWrong(t *testing.T) {
 	made := apply.MintSecret("demo", "vault", map[string]apply.Generator{"KEY": {}})
 	if _, err := apply.NewSet("app", "demo", made); err == nil {
 		t.Error("the zero Generator was taken")
+	}
+}
+
+// A run that ends right after it announced its objects, for an identity that may not read Secrets: when the minted Secret then leaves the
+// set, it is kept, as one that nobody may look at.
+func TestA04AMintedSecretThatLeavesAfterACrash(t *testing.T) {
+	const ns = "t-writer"
+	cfg := asWriter(t)
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil && isSecretWrite(r) { // it was made, and the run ends before that is noted
+				resp.Body.Close()
+				kill()
+				return nil, io.ErrUnexpectedEOF
+			}
+			return resp, err
+		})
+	})
+	s := set(t, ns, join(strings.Replace(vault("{KEY: 'hex:32'}", ""), "name: vault", "name: cut-off", 1), conf("cut-off", "1")))
+	s.Name = "cut-off"
+	if _, err := apply.Apply(ctx, cfg, s, apply.Options{Prune: true, Concurrency: 1}); err == nil {
+		t.Fatal("the run was not cut off")
+	}
+	next := set(t, ns, conf("cut-off", "1"))
+	next.Name = "cut-off"
+	out, err := apply.Apply(t.Context(), asWriter(t), next, apply.Options{Prune: true})
+	ref := vaultRef(ns)
+	ref.Name = "cut-off"
+	if err != nil || out.Did(ref) != apply.Kept {
+		t.Errorf("%+v, %v", out.Objects, err)
 	}
 }

@@ -10,7 +10,7 @@ type Options struct {
 	// CustomResourceDefinition, Secret with data) that Prune may delete; without that they are kept. Versions are not compared.
 	PruneData []Ref
 	// Shared is for objects that outlive every set or belong to several: they get no owner mark, the set keeps no inventory, and
-	// nothing is pruned.
+	// nothing is pruned. A set with hooks can't be shared.
 	Shared bool
 	// Adopt takes over objects that carry the mark of another set; without it they are an *OwnedError.
 	Adopt bool

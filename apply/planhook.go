@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hookStep says whether a hook would run. One whose name is free is shown to the server; it can't judge one that replaces another.
+// hookStep says whether a hook would run, and shows it to the server.
 func (r *run) hookStep(ctx context.Context, o order) Step {
 	s := Step{Ref: o.ref, Intent: WillLeave}
 	var due []string
@@ -27,10 +27,9 @@ func (r *run) hookStep(ctx context.Context, o order) Step {
 		if err := r.ownedByOther(o.ref, now); err != nil {
 			return s.fails(WillConflict, err)
 		}
-		if now.Annotations[SetAnnotation] == "" && !r.opts.Adopt && !r.opts.Shared {
+		if now.Annotations[SetAnnotation] == "" && now.DeletionTimestamp == nil && !r.opts.Adopt {
 			return s.fails(WillFail, &ObjectError{Ref: o.ref, Class: ClassAlreadyExists, Err: errForeignHook})
 		}
-		return s
 	}
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error {
 		at, err := r.cluster.full(o.ref)
@@ -41,7 +40,11 @@ func (r *run) hookStep(ctx context.Context, o order) Step {
 			return final{r.unmapped(o.ref, err)}
 		}
 		options := metav1.CreateOptions{FieldManager: r.opts.FieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
-		_, err = at.Create(ctx, o.hookBody(hookRun{o.ref, o.pos.phases[0]}, r.inv.release), options)
+		if now != nil {
+			err = r.provesNew(ctx, o) // under a name of its own, because the old one goes first
+		} else {
+			_, err = at.Create(ctx, o.hookBody(hookRun{o.ref, o.pos.phases[0]}, r.inv.release), options)
+		}
 		if apierrors.IsNotFound(err) && r.arrives(o.ref) || r.groundArrives(o.ref, Classify(err)) || Classify(err) == ClassQuotaWait {
 			return nil
 		}

@@ -28,7 +28,7 @@ func (r *run) step(ctx context.Context, o order) Step {
 		return s.fails(WillFail, err)
 	}
 	now, rec := r.live.get(o.ref), r.inv.records[o.ref.key()]
-	if now == nil && o.spent(rec) {
+	if o.spent(now, rec) {
 		s.Intent, s.Why = WillLeave, whySpent
 		return s
 	}

@@ -69,7 +69,7 @@ func (r *run) pruneOne(ctx context.Context, rec record) (result ObjectResult, fo
 		switch {
 		case owner != "" && owner != r.set.ID():
 			return kept("it belongs to the set %s now", owner), true, nil
-		case rec.UID != "" && rec.UID != now.UID:
+		case rec.UID != "" && rec.UID != now.UID && owner == "": // one with our mark was made again by a run that was cut off
 			return kept("another object has its name now"), true, nil
 		case rec.UID == "" && owner == "":
 			return kept("nothing shows that this set made it"), true, nil

@@ -46,6 +46,7 @@ func (r *run) mayRecreate(o order, now *metav1.PartialObjectMetadata) bool {
 	for _, word := range words(o.body.GetAnnotations()[syncOptionsAnnotation]) {
 		allowed = allowed || word == "Replace=true" || word == "Force=true"
 	}
+	allowed = allowed || r.madeAsHook(now) // the next release would have made it again anyway
 	if !allowed || holdsData(o.ref) {
 		return false
 	}

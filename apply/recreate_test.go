@@ -156,6 +156,15 @@ func TestAJobThatIsOverIsNotRunAgain(t *testing.T) {
 	if p := mustPlan(t, s, apply.Options{}); p.Changes() != 0 {
 		t.Errorf("%s", p)
 	}
+	// Nor while it goes.
+	other := newNamespace(t, nil)
+	going := set(t, other, brief)
+	mustApply(t, going, apply.Options{})
+	hold(t, other, "once")
+	if out, p := mustApply(t, going, apply.Options{Wait: true}), mustPlan(t, going, apply.Options{}); out.Changed() != 0 || p.Changes() != 0 {
+		t.Errorf("%+v\n%s", out.Objects, p)
+	}
+	letGo(t, other, "once")
 	if out := mustApply(t, set(t, ns, strings.Replace(brief, "once:1", "once:2", 1)), apply.Options{}); out.Did(onceRef(ns)) != apply.Created {
 		t.Errorf("changed: %+v", out.Objects)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -82,6 +83,12 @@ func (rel *release) clone() *release {
 	c := *rel
 	c.Done = slices.Clone(rel.Done)
 	return &c
+}
+
+// mark is what a hook carries that is made for this release. The number alone would come again: after a release without hooks, or when the
+// inventory was lost.
+func (rel *release) mark(h hookRun) string {
+	return fmt.Sprintf("%d %s %s", rel.Number, h.phase, rel.Salt[:min(8, len(rel.Salt))])
 }
 
 func (rel *release) done(h hookRun) bool {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A wave is what is written together: the objects of one phase with one number, by the tiers of their kinds.
@@ -24,7 +26,7 @@ func compareTurns(a, b turn) int {
 
 // schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What annotations say gives way
 // to what can't be otherwise: a Namespace and a CustomResourceDefinition come no later than the first object that needs them, and a webhook
-// configuration no earlier than the Services of the set that it calls.
+// configuration no earlier than the Services of the set that it calls, and the workloads behind them.
 func schedule(orders []order) []wave {
 	waves := map[turn]*wave{}
 	for i, turns := range turnsOf(orders) {
@@ -70,18 +72,49 @@ func turnsOf(orders []order) [][]turn {
 		needs(i, Ref{Kind: "Namespace", Name: o.ref.Namespace})
 		needs(i, Ref{Group: o.ref.Group, Kind: o.ref.Kind})
 	}
-	services := map[Ref]int{}
-	for i, o := range orders {
-		if o.ref.Group == "" && o.ref.Kind == "Service" {
-			services[o.ref.key()] = i
-		}
-	}
 	for i, o := range orders {
 		for _, s := range serversOf(o) {
-			if at, ok := services[s.ref()]; ok && compareTurns(all[i][0], all[at][0]) < 0 {
-				all[i][0] = all[at][0]
+			for _, at := range behind(orders, s) {
+				if compareTurns(all[i][0], all[at][0]) < 0 {
+					all[i][0] = all[at][0]
+				}
 			}
 		}
 	}
 	return all
+}
+
+// behind lists what a webhook needs before it is called: its Service, and the workloads of the set whose pods that selects.
+func behind(orders []order, s server) []int {
+	at := slices.IndexFunc(orders, func(o order) bool { return o.ref.key() == s.ref() })
+	if at < 0 {
+		return nil
+	}
+	all := []int{at}
+	selector, _ := dig(orders[at].body.Object, "spec", "selector").(map[string]any)
+	for i, o := range orders {
+		if o.ref.Namespace == s.namespace && len(selector) > 0 && selects(selector, podLabels(o.body)) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func selects(selector map[string]any, labels map[string]any) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// podLabels are the labels of the pods that a workload makes; none for other kinds.
+func podLabels(o *unstructured.Unstructured) map[string]any {
+	path := podSpecPath(o)
+	if path == nil {
+		return nil
+	}
+	labels, _ := dig(o.Object, append(slices.Clone(path[:len(path)-1]), "metadata", "labels")...).(map[string]any)
+	return labels
 }

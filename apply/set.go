@@ -79,6 +79,10 @@ func findDuplicates(docs []document) []Problem {
 	seen := map[Ref]int{}
 	for i, d := range docs {
 		ref := RefOf(d.object)
+		if ref.Name == "" && d.object.GetGenerateName() != "" {
+			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Path: "metadata.generateName", Text: fmt.Sprintf("object %d needs a name of its own, by which the next run finds it; a hook is made anew for each release all the same", i+1)})
+			continue
+		}
 		if ref.Kind == "" || ref.Version == "" || ref.Name == "" {
 			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Text: fmt.Sprintf("object %d has no apiVersion, kind or name", i+1)})
 			continue

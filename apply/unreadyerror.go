@@ -51,12 +51,12 @@ const (
 // result makes the error of a wait that is over; nil when all objects are ready.
 func (w *waiter) result(ctx context.Context) error {
 	items := w.unready()
-	errs := make([]error, len(items))
+	found, errs := make([]*UnreadyError, len(items)), make([]error, len(items))
 	var g errgroup.Group
 	g.SetLimit(waitReaders)
 	for i, it := range items {
 		e := &UnreadyError{Ref: it.ref, Status: it.status, Verdict: it.verdict, Err: it.cause}
-		errs[i] = e
+		found[i] = e
 		switch {
 		case it.end != endFailed:
 			e.Pending, e.Verdict = true, it.unseen()
@@ -70,7 +70,17 @@ func (w *waiter) result(ctx context.Context) error {
 		}
 	}
 	_ = g.Wait()
+	for i, e := range found {
+		errs[i] = w.tellUnready(e)
+	}
 	return errors.Join(errs...)
+}
+
+func (w *waiter) tellUnready(e *UnreadyError) error {
+	if w.care.tell == nil {
+		return e
+	}
+	return w.care.tell(e)
 }
 
 // unseen is what the object waits for, or that it was not looked at.
@@ -89,7 +99,7 @@ func (w *waiter) interrupted(ctx context.Context) error {
 		if it.end != endFailed {
 			verdict = it.unseen()
 		}
-		errs = append(errs, &UnreadyError{Ref: it.ref, Status: it.status, Pending: it.end != endFailed, Verdict: verdict, Err: it.cause})
+		errs = append(errs, w.tellUnready(&UnreadyError{Ref: it.ref, Status: it.status, Pending: it.end != endFailed, Verdict: verdict, Err: it.cause}))
 	}
 	return errors.Join(errs...)
 }

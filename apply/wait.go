@@ -60,7 +60,22 @@ func WaitReady(ctx context.Context, cfg *rest.Config, refs []Ref, opts WaitOptio
 }
 
 func (c *cluster) waitReady(ctx context.Context, refs []Ref, opts WaitOptions) error {
+	return c.waitWith(ctx, refs, opts, care{})
+}
+
+// A care is what a wait for a wave needs beyond WaitOptions; the zero care needs nothing.
+type care struct {
+	limits map[Ref]time.Duration     // by key: bounds of single objects, where they are longer than WaitOptions.Timeout
+	ready  func(Ref)                 // is told of each object that is ready, one call at a time, and must not block
+	tell   func(*UnreadyError) error // makes the error about an object
+}
+
+func (c *cluster) waitWith(ctx context.Context, refs []Ref, opts WaitOptions, how care) error {
 	w := newWaiter(c, refs, opts.withDefaults())
+	w.care = how
+	for _, ref := range w.atOnce {
+		w.tellReady(ref)
+	}
 	if len(w.items) == 0 {
 		return nil
 	}

@@ -188,7 +188,7 @@ func (w *waiter) note(it *waitItem, status Status, now time.Time) {
 
 // clock fails an object whose time is over, or sets the time at which it will be.
 func (w *waiter) clock(it *waitItem, now time.Time) {
-	limit, begun, what := w.opts.Timeout, w.begun.Add(it.paused), "timed out after %s: %s"
+	limit, begun, what := max(w.opts.Timeout, w.care.limits[it.ref.key()]), w.begun.Add(it.paused), "timed out after %s: %s"
 	if it.status.On != "" {
 		if w.opts.Waiting == 0 {
 			return

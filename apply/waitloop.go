@@ -14,8 +14,10 @@ import (
 type waiter struct {
 	cluster *cluster
 	opts    WaitOptions
+	care    care
 	events  *emitter
 	begun   time.Time
+	atOnce  []Ref // the objects that need no look
 	items   []*waitItem
 	groups  []*waitGroup
 	scenes  map[string]*scene // by namespace
@@ -43,10 +45,14 @@ func newWaiter(c *cluster, refs []Ref, opts WaitOptions) *waiter {
 	seen := map[Ref]bool{}
 	groups := map[Ref]*waitGroup{}
 	for _, ref := range slices.SortedFunc(slices.Values(refs), compareRefs) {
-		if seen[ref.key()] || w.needsNoLook(ref) {
+		if seen[ref.key()] {
 			continue
 		}
 		seen[ref.key()] = true
+		if w.needsNoLook(ref) {
+			w.atOnce = append(w.atOnce, ref)
+			continue
+		}
 		it := &waitItem{ref: ref, judge: progressJudge{grace: opts.Grace}}
 		w.items = append(w.items, it)
 		at := ref.key()
@@ -147,6 +153,9 @@ func (w *waiter) judge(now time.Time) time.Time {
 		if it.end == "" && (it.news || !it.again.IsZero() && !now.Before(it.again)) {
 			it.news = false
 			w.look(it, now)
+			if it.end == endReady {
+				w.tellReady(it.ref)
+			}
 		}
 		if it.end == "" {
 			next = earliest(next, it.again)
@@ -156,6 +165,12 @@ func (w *waiter) judge(now time.Time) time.Time {
 		g.leaveWhenOver()
 	}
 	return next
+}
+
+func (w *waiter) tellReady(ref Ref) {
+	if w.care.ready != nil {
+		w.care.ready(ref)
+	}
 }
 
 // earliest is the earlier time, where zero is none.

@@ -54,8 +54,8 @@ func (r *run) followed(n int) bool {
 // isCurrent says that the look showed an object to be as asked, so that nothing is to be written.
 func (r *run) isCurrent(o order) bool {
 	now, rec := r.live.get(o.ref), r.inv.records[o.ref.key()]
-	if now == nil {
-		return o.spent(rec)
+	if now == nil || now.DeletionTimestamp != nil {
+		return o.spent(now, rec)
 	}
 	return o.asAsked(now, rec, r.opts.FieldManager)
 }
@@ -96,27 +96,56 @@ func (r *run) writeWave(ctx context.Context, w wave) (started []startedHook, err
 	return started, nil
 }
 
-// settleWave waits for the hooks of a wave, and for its objects when they must be ready.
+// settleWave waits for the hooks of a wave, and for its objects when they must be ready. It is one wait: a moment after one failed, nothing
+// is gained by waiting for the others, which may wait for a node for ever. Hooks that run then go on; the next run joins them.
 func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, ready bool) error {
-	var refs []Ref
-	if ready && !r.opts.DryRun {
-		for _, i := range w.indexes() {
-			// A Job whose time was over is not there, and nothing comes of waiting for it.
-			if !r.orders[i].pos.isHook() && r.results[i].Why != whySpent {
-				refs = append(refs, r.orders[i].ref)
-			}
+	refs := r.waitedFor(w, ready)
+	hooks := map[Ref]startedHook{}
+	ends := make(chan startedHook, len(started))
+	var failed []startedHook
+	how := care{limits: map[Ref]time.Duration{}}
+	for _, h := range started {
+		refs = append(refs, h.ref)
+		hooks[h.ref.key()] = h
+		if limit, ok := dig(r.orders[h.index].body.Object, "spec", "activeDeadlineSeconds").(int64); ok {
+			how.limits[h.ref.key()] = time.Duration(limit)*time.Second + hookMargin
 		}
 	}
-	objects := make(chan error, 1)
-	go func() {
-		if len(refs) == 0 {
-			objects <- nil
-			return
+	how.ready = func(ref Ref) {
+		if h, ok := hooks[ref.key()]; ok {
+			ends <- h
 		}
-		objects <- r.cluster.waitReady(ctx, refs, r.waitOptions())
-	}()
-	err := r.each(len(started), func(n int) error { return r.finishHook(ctx, started[n].index, started[n].hookRun) })
-	return errors.Join(err, <-objects)
+	}
+	how.tell = func(e *UnreadyError) error {
+		h, ok := hooks[e.Ref.key()]
+		if !ok {
+			return e
+		}
+		if !e.Pending {
+			failed = append(failed, h)
+		}
+		return &HookError{Ref: h.ref, Phase: h.phase, Err: e}
+	}
+	noted := make(chan error, 1)
+	go func() { noted <- r.noteEnds(ctx, ends) }()
+	err := r.cluster.waitWith(ctx, refs, r.waitOptions(), how)
+	close(ends)
+	return errors.Join(err, <-noted, r.dropFailed(ctx, failed))
+}
+
+// hookMargin is what a Job controller may take to say that a Job's own deadline is over.
+const hookMargin = 30 * time.Second
+
+// waitedFor lists the ordinary objects of a wave that must be ready.
+func (r *run) waitedFor(w wave, ready bool) []Ref {
+	var refs []Ref
+	for _, i := range w.indexes() {
+		// A Job whose time was over is not there, and nothing comes of waiting for it.
+		if ready && !r.opts.DryRun && !r.orders[i].pos.isHook() && r.results[i].Why != whySpent {
+			refs = append(refs, r.orders[i].ref)
+		}
+	}
+	return refs
 }
 
 func (r *run) waitOptions() WaitOptions {
@@ -129,6 +158,7 @@ func (r *run) waitOptions() WaitOptions {
 
 // runFailHooks runs the hooks of SyncFail, wave by wave.
 func (r *run) runFailHooks(ctx context.Context) error {
+	var ended []int
 	for _, w := range r.waves {
 		if w.phase != SyncFail {
 			continue
@@ -141,6 +171,7 @@ func (r *run) runFailHooks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		ended = append(ended, w.indexes()...)
 	}
-	return nil
+	return r.dropSucceeded(ctx, ended)
 }

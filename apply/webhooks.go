@@ -18,7 +18,7 @@ const webhookServerWait = 3 * time.Minute
 // awaitServers holds a webhook configuration back until the Services of this set that it calls have an endpoint. Registered earlier,
 // it would refuse every write, perhaps that of its own server too.
 func (r *run) awaitServers(ctx context.Context, o order) error {
-	if r.opts.DryRun {
+	if r.opts.DryRun || r.isCurrent(o) { // one that is registered already is not made worse by looking at its server
 		return nil
 	}
 	for _, s := range serversOf(o) {
@@ -80,7 +80,7 @@ func (r *run) awaitEndpoint(ctx context.Context, ref Ref, webhook, namespace, se
 		return &ObjectError{Ref: ref, Class: ClassWebhookUnready, Err: fmt.Errorf("%s after %s", waits, webhookServerWait)}
 	}
 	if err != nil {
-		return objectError(ref, Classify(err), err)
+		return objectError(ref, Classify(err), fmt.Errorf("%s: %w", waits, err))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		rec.Ref = o.ref
 		return ObjectResult{Ref: o.ref, UID: string(now.UID), Action: Unchanged}, rec, nil
 	}
-	if now == nil && o.spent(rec) {
+	if o.spent(now, rec) {
 		rec.Ref = o.ref
 		return ObjectResult{Ref: o.ref, Action: Unchanged, Why: whySpent}, rec, nil
 	}
