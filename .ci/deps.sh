@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need beside Go: a C compiler and libseccomp to build runc, interpreters for foreign executables,
-# and busybox, which base images are made of. Quick when all is there. Takes root on Debian or Ubuntu; elsewhere the tests
+# busybox, which base images are made of, and Docker Engine, which is unpacked and not installed: tests start one of their own. Quick when all is there. Takes root on Debian or Ubuntu; elsewhere the tests
 # that need it are skipped and say so.
 #
 # usage: .ci/deps.sh [ARCH…]   architectures beside this machine's to fetch busybox for (default: arm64)
@@ -18,7 +18,7 @@ update() {
 }
 
 missing=
-for package in gcc libc6-dev pkg-config libseccomp-dev busybox-static qemu-user-static mount; do
+for package in gcc libc6-dev pkg-config libseccomp-dev busybox-static qemu-user-static mount libdevmapper1.02.1; do
 	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
@@ -45,3 +45,16 @@ for arch; do
 	rm -r "$work"
 	[ -x "$busybox/$arch/busybox" ] || { echo "no busybox in busybox-static:$arch" >&2; exit 1; }
 done
+
+# libdevmapper1.02.1 above is what dockerd is linked with.
+docker=${JR2_DOCKER_DIR:-$cache/docker}
+if [ ! -x "$docker/usr/sbin/dockerd" ]; then
+	apt-cache show docker.io >/dev/null 2>&1 || { updated= && update; }
+	work=$(mktemp -d)
+	chmod 755 "$work"
+	(cd "$work" && apt-get -qq -o APT::Sandbox::User=root download docker.io containerd && for package in *.deb; do dpkg -x "$package" root; done)
+	mkdir -p "$docker"
+	cp -R "$work/root/usr" "$docker/"
+	rm -r "$work"
+	[ -x "$docker/usr/sbin/dockerd" ] || { echo "no dockerd in docker.io" >&2; exit 1; }
+fi

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type BuildkitOptions struct {
 	HTTP []string
 	// CAs are certificate authorities (PEM) by registry (host:port).
 	CAs map[string][]byte
+	// TLS makes it listen on a port of loopback, as a remote one, for clients that its own authority vouches for.
+	TLS bool
 	// CacheDir holds the executables. Default: see build.Cache.
 	CacheDir string
 	// Log takes progress of the executables' build. Default: silent.
@@ -35,8 +38,10 @@ type BuildkitOptions struct {
 // A Buildkitd is a BuildKit daemon that is a child of this process. It can build for the platforms of this machine and for
 // those that binfmt_misc knows an interpreter for; it looks again each time it is asked (see Emulated).
 type Buildkitd struct {
-	// Address is what BUILDKIT_HOST takes: unix://….
+	// Address is what BUILDKIT_HOST takes: unix://…, or tcp://… with TLS.
 	Address string
+	// CACert, Cert and Key are the files that a client needs with TLS.
+	CACert, Cert, Key string
 
 	dir     *workdir
 	spawner *spawner
@@ -92,25 +97,51 @@ func (b *Buildkitd) start(ctx context.Context, options BuildkitOptions, buildkit
 	if err := writeFile(configPath, config); err != nil {
 		return err
 	}
-	socket, err := b.socket()
+	flags, err := b.listen(options.TLS)
 	if err != nil {
 		return err
 	}
-	b.Address = "unix://" + socket
-	b.process, err = b.spawner.runContained(b.dir.dir, "buildkitd", buildkitd, "--config", configPath, "--addr", b.Address)
+	arguments := append([]string{"--config", configPath, "--addr", b.Address}, flags...)
+	b.process, err = b.spawner.runContained(b.dir.dir, "buildkitd", buildkitd, arguments...)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	network, address, _ := strings.Cut(b.Address, "://")
 	return pollWhile(ctx, []*process{b.process}, func(ctx context.Context) error {
 		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "unix", socket)
+		conn, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
 			return err
 		}
 		return conn.Close()
 	})
+}
+
+// listen decides where the builder listens, and gives the flags that go with it.
+func (b *Buildkitd) listen(tls bool) ([]string, error) {
+	if !tls {
+		socket, err := b.socket()
+		b.Address = "unix://" + socket
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	b.Address = "tcp://" + net.JoinHostPort(loopback, strconv.Itoa(port))
+	authority, pair, err := newLoopbackServer("devcluster buildkitd")
+	if err != nil {
+		return nil, err
+	}
+	b.CACert, b.Cert, b.Key = b.dir.path("ca.pem"), b.dir.path("cert.pem"), b.dir.path("key.pem")
+	for path, data := range map[string][]byte{b.CACert: authority.cert, b.Cert: pair.cert, b.Key: pair.key} {
+		if err := writeFile(path, data); err != nil {
+			return nil, err
+		}
+	}
+	return []string{"--tlscacert", b.CACert, "--tlscert", b.Cert, "--tlskey", b.Key}, nil
 }
 
 // Close ends the builder with all builds, and removes its cache unless BuildkitOptions.Dir is set.

@@ -27,6 +27,15 @@ const containedScript = `mount --make-rprivate / && mount -t proc proc /proc && 
 // component is the first process of a PID namespace: when it ends, the kernel ends all others in there. Its mounts end
 // with the mount namespace.
 func (s *spawner) runContained(dir, name, path string, args ...string) (*process, error) {
+	return s.runIn(syscall.CLONE_NEWPID|syscall.CLONE_NEWNS, dir, name, path, args...)
+}
+
+// runNetworked is runContained with a network of its own, which has no more than a loopback interface that is down.
+func (s *spawner) runNetworked(dir, name, path string, args ...string) (*process, error) {
+	return s.runIn(syscall.CLONE_NEWPID|syscall.CLONE_NEWNS|syscall.CLONE_NEWNET, dir, name, path, args...)
+}
+
+func (s *spawner) runIn(namespaces uintptr, dir, name, path string, args ...string) (*process, error) {
 	shell := append([]string{"-c", containedScript, "sh", path}, args...)
-	return s.runWith(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, dir, name, "/bin/sh", shell...)
+	return s.runWith(&syscall.SysProcAttr{Cloneflags: namespaces}, dir, name, "/bin/sh", shell...)
 }

@@ -8,7 +8,7 @@
 //
 // It decides how a cluster is put together for tests and for trying things: ports, keys, flags, what a node looks like.
 // It knows nothing of jr2. What a test needs beside a cluster is here too, each useful alone: a Registry, a Buildkitd, a
-// Proxy that makes the API server look older or ill, a BusyboxImage to build from.
+// Dockerd, a Proxy that makes the API server look older or ill, a BusyboxImage to build from.
 //
 // What is real: admission, defaulting, validation, RBAC, server-side apply, controllers, scheduling, quotas, garbage
 // collection. What is simulated: kubelets. A pod on a node becomes Running and Ready at once and nothing is executed; a

@@ -44,7 +44,7 @@ func newAuthority(name string) (*x509.Certificate, *ecdsa.PrivateKey, keyPair, e
 	return cert, key, pair, err
 }
 
-// newLoopbackServer makes an authority and a serving certificate for this machine's loopback, signed by it.
+// newLoopbackServer makes an authority and a certificate for this machine's loopback, signed by it, that serves and is a client's too.
 func newLoopbackServer(name string, dnsNames ...string) (authority, server keyPair, err error) {
 	ca, caKey, authority, err := newAuthority(name + " CA")
 	if err != nil {
@@ -56,7 +56,7 @@ func newLoopbackServer(name string, dnsNames ...string) (authority, server keyPa
 	}
 	template := certificate(name)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.DNSNames = append([]string{"localhost"}, dnsNames...)
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
