@@ -13,10 +13,30 @@ import (
 // RuntimeClass, which admission has written into the pod, comes on top. For a pod that runs, what the kubelet has given it counts if it is
 // more.
 func Requests(pod *corev1.Pod) corev1.ResourceList {
+	return requests(pod, nil)
+}
+
+// requests may use a map that holds nothing of worth any more.
+func requests(pod *corev1.Pod, reuse corev1.ResourceList) corev1.ResourceList {
+	given := pod.Spec.NodeName != "" && reportsResources(&pod.Status)
 	return podresources.PodRequests(pod, podresources.PodResourcesOptions{
-		UseStatusResources: pod.Spec.NodeName != "",
-		InPlacePodLevelResourcesVerticalScalingEnabled: pod.Spec.NodeName != "",
+		Reuse: reuse, UseStatusResources: given, InPlacePodLevelResourcesVerticalScalingEnabled: given,
 	})
+}
+
+// reportsResources says whether a kubelet has said what it gave. Without that the status says nothing that the spec does not, and costs twice.
+func reportsResources(status *corev1.PodStatus) bool {
+	if status.Resources != nil || status.AllocatedResources != nil {
+		return true
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Resources != nil || statuses[i].AllocatedResources != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // amounts are resources as the scheduler counts them: cpu in millicores, the others whole, both rounded up.

@@ -31,13 +31,14 @@ func occupy(pod *corev1.Pod, nodes []corev1.Node, opts ExplainOptions) []use {
 		on[i].has = allocatable{amountsOf(list), slots.Value()}
 		at[nodes[i].Name] = i
 	}
+	scratch := corev1.ResourceList{}
 	for i := range opts.Pods {
 		other := &opts.Pods[i]
 		if ended(other) || other.UID != "" && other.UID == pod.UID || opts.GivesWay != nil && opts.GivesWay(other) {
 			continue
 		}
 		if n, ok := at[seat(other, pod)]; ok {
-			on[n].take(other)
+			on[n].take(other, scratch)
 		}
 	}
 	for i := range opts.DaemonSets {
@@ -55,8 +56,8 @@ func seat(other, pod *corev1.Pod) string {
 	return other.Spec.NodeName
 }
 
-func (u *use) take(pod *corev1.Pod) {
-	u.held.add(amountsOf(Requests(pod)))
+func (u *use) take(pod *corev1.Pod, scratch corev1.ResourceList) {
+	u.held.add(amountsOf(requests(pod, scratch)))
 	u.slots++
 	u.ports = append(u.ports, hostPorts(&pod.Spec)...)
 	u.pods = append(u.pods, pod)
@@ -83,7 +84,7 @@ func reserve(set *appsv1.DaemonSet, nodes []corev1.Node, on []use) {
 	screen := screenOf(&pod.Spec, podWords())
 	for i := range nodes {
 		if screen.lands(&nodes[i]) && !runs(set, on[i].pods) && q.enough(i) {
-			on[i].take(pod)
+			on[i].take(pod, nil)
 		}
 	}
 }
