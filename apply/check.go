@@ -22,6 +22,7 @@ func checkObject(o *unstructured.Unstructured) []fault {
 		return append(faults, misplaced...)
 	}
 	checkMetadata(o.Object, "", &faults)
+	checkTexts(o, &faults)
 	checkKeys(o, &faults)
 	_, misplaced := positionOf(o)
 	faults = append(faults, misplaced...)
@@ -59,6 +60,22 @@ func checkStrings(metadata any, path string, faults *[]fault) {
 		for _, k := range slices.Sorted(maps.Keys(value)) {
 			if _, ok := value[k].(string); !ok {
 				*faults = append(*faults, fault{join(join(path, field), k), "want string, got " + jsonType(value[k])})
+			}
+		}
+	}
+}
+
+// checkTexts checks the values of a ConfigMap and of a Secret, where "y" and "1" without quotes are what people write. Of a Secret the
+// server's words can't be told, because they may quote a value.
+func checkTexts(o *unstructured.Unstructured, faults *[]fault) {
+	if gvk := o.GroupVersionKind(); gvk.Group != "" || gvk.Kind != "ConfigMap" && gvk.Kind != "Secret" {
+		return
+	}
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		values, _ := o.Object[field].(map[string]any)
+		for _, k := range slices.Sorted(maps.Keys(values)) {
+			if _, ok := values[k].(string); !ok && values[k] != nil { // the server takes null for nothing
+				*faults = append(*faults, fault{join(field, k), "want string, got " + jsonType(values[k])})
 			}
 		}
 	}

@@ -62,7 +62,7 @@ const (
 	// HooksOnChange, the zero HookRuns, runs each hook once for a content of the set: again when anything in the set was changed, and
 	// again when it did not succeed. Argo CD runs them at each sync, which would make an unchanged set a change.
 	HooksOnChange HookRuns = ""
-	// HooksAlways runs each hook in each Apply.
+	// HooksAlways runs each hook in each Apply. One that continues a failed or cut-off Apply of the same content runs those that are left.
 	HooksAlways HookRuns = "always"
 )
 

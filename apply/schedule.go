@@ -25,7 +25,7 @@ func compareTurns(a, b turn) int {
 }
 
 // schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What annotations say gives way
-// to what can't be otherwise: a Namespace and a CustomResourceDefinition come no later than the first object that needs them, and a webhook
+// to what can't be otherwise: a Namespace and a CustomResourceDefinition come no later than the first object that needs them (a hook of a failure may be that at once), and a webhook
 // configuration no earlier than the Services of the set that it calls, and the workloads behind them.
 func schedule(orders []order) []wave {
 	waves := map[turn]*wave{}
@@ -63,9 +63,14 @@ func turnsOf(orders []order) [][]turn {
 			ground[broughtBy(o.body)] = i
 		}
 	}
+	first := firstOf(all)
 	needs := func(i int, what Ref) {
-		if g, ok := ground[what]; ok && g != i && compareTurns(all[i][0], all[g][0]) < 0 {
-			all[g][0] = all[i][0]
+		from := all[i][0]
+		if from.phase == SyncFail { // whatever fails
+			from = first
+		}
+		if g, ok := ground[what]; ok && g != i && compareTurns(from, all[g][0]) < 0 {
+			all[g][0] = from
 		}
 	}
 	for i, o := range orders {
@@ -82,6 +87,17 @@ func turnsOf(orders []order) [][]turn {
 		}
 	}
 	return all
+}
+
+// firstOf is the earliest turn.
+func firstOf(all [][]turn) turn {
+	first := turn{phase: SyncFail}
+	for _, t := range all {
+		if compareTurns(t[0], first) < 0 {
+			first = t[0]
+		}
+	}
+	return first
 }
 
 // behind lists what a webhook needs before it is called: its Service, and the workloads of the set whose pods that selects.

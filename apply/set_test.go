@@ -32,6 +32,17 @@ func TestNewSetRefusesLabelsThatAreNotStrings(t *testing.T) {
 	}
 }
 
+// Values of ConfigMaps and Secrets are text too, and of a Secret the server's words could not be told.
+func TestNewSetRefusesValuesThatAreNoText(t *testing.T) {
+	for _, tt := range []struct{ name, doc, want string }{
+		{"boolean", `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {user: ana, answer: y}}`, "Secret a: stringData.answer: want string, got boolean"},
+		{"number", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {port: 8080}}`, "ConfigMap a: data.port: want string, got number"},
+		{"object", `{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {user: {name: hush}}}`, "Secret a: data.user: want string, got object"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { wantProblem(t, tt.want, tt.doc) })
+	}
+}
+
 // Field case F17: the server refuses these with an error that names no object of the set.
 func TestNewSetRefusesRepeatedKeys(t *testing.T) {
 	pod := func(container string) string {

@@ -82,6 +82,20 @@ func TestGroundComesBeforeItsWave(t *testing.T) {
 	}
 }
 
+// A hook of a failure may be needed at once: what it stands on is there before anything can fail.
+func TestGroundOfAHookOfAFailure(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	group := ns + ".example.com"
+	cry := fmt.Sprintf("apiVersion: %s/v1\nkind: Thing\nmetadata: {name: cry, namespace: NS-b, annotations: {%s}}", group, hooked("SyncFail"))
+	broken := strings.Replace(job("migrate", "registry.example/api:1", hooked("PreSync")), "restartPolicy: Never", "restartPolicy: Always", 1)
+	s := set(t, ns, join(crd(group, "Thing"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS-b}", cry, broken))
+	out, err := apply.Apply(t.Context(), config(t), s, apply.Options{Retry: apply.Retry{Limit: 5 * time.Second}})
+	if err == nil || strings.Contains(err.Error(), "SyncFail") || out.Count(apply.Ran) != 1 {
+		t.Errorf("%v, %+v", err, out.Objects)
+	}
+}
+
 // untilNobodyServes waits until the namespace's Services have no endpoint.
 func untilNobodyServes(ctx context.Context, t *testing.T, ns string) {
 	t.Helper()
