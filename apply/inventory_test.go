@@ -146,3 +146,19 @@ func TestASetWithoutObjects(t *testing.T) {
 		t.Errorf("%+v", out.Objects)
 	}
 }
+
+// The release is kept beside the parts of an inventory that is split, and hooks that ran do not run again.
+func TestTheReleaseOfASplitInventory(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	s := set(t, ns, join(conf("migrate", "x", hooked("Sync")), conf("a", "x"), conf("b", "x")))
+	mustApply(t, s, apply.Options{})
+	if n, err := apply.WriteInventory(t.Context(), typed(t), s, 200, []apply.Ref{configMap(ns, "migrate"), configMap(ns, "a"), configMap(ns, "b")}); err != nil || n < 3 {
+		t.Fatalf("%d objects, %v", n, err)
+	}
+	for range 2 {
+		if out := mustApply(t, s, apply.Options{Prune: true}); out.Changed() != 0 {
+			t.Errorf("%+v", out.Objects)
+		}
+	}
+}
