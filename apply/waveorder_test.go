@@ -64,6 +64,36 @@ func TestF15AWebhookComesAfterWhatServesIt(t *testing.T) {
 	}
 }
 
+// A webhook is not registered while nobody serves it, in one wave too, and the error says what was waited for. Field case F15.
+func TestF15AWebhookIsNotRegisteredWithoutAServer(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: judge, namespace: NS}\nspec: {selector: {app: web}, ports: [{port: 443}]}"
+	nowhere := strings.Replace(onePod, "containers:", "nodeSelector: {no: where}, containers:", 1)
+	for name, docs := range map[string]string{
+		"pending": join(webhookOf(), service, nowhere),
+		"none":    join(webhookOf(), service),
+		"other":   join(webhookOf(), service, strings.ReplaceAll(onePod, "app: web", "app: other")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			_, err := apply.Apply(ctx, config(t), set(t, ns, docs), apply.Options{Events: func(e apply.Event) {
+				if w, ok := e.(apply.Waiting); ok && w.Ref.Kind == "ValidatingWebhookConfiguration" {
+					leave()
+				}
+			}})
+			if err == nil || !strings.Contains(err.Error(), "webhook judge.example.io calls the Service "+ns+"/judge, which has no ready endpoint") {
+				t.Errorf("got %v", err)
+			}
+			_, err = typed(t).AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), ns, metav1.GetOptions{})
+			if apply.Classify(err) != apply.ClassNotFound {
+				t.Errorf("it is registered: %v", err)
+			}
+		})
+	}
+}
+
 // What others stand on comes no later than they, whatever the waves say: the namespace of a hook, the definition of a hook's kind.
 func TestGroundComesBeforeItsWave(t *testing.T) {
 	t.Parallel()
