@@ -140,7 +140,6 @@ func (s *site) settle(ctx context.Context, namespace string) error {
 		if err != nil {
 			return false, err
 		}
-		//lint:ignore SA1019 the controller makes them still
 		endpoints, err := s.client.CoreV1().Endpoints(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
