@@ -71,7 +71,7 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	if c.decision == nil {
 		return nil, nil
 	}
-	builder := lazyBuilder{given: c.opts.Builder, address: c.buildkitHost()}
+	builder := lazyBuilder{given: c.opts.Builder, connect: images.ConnectOptions{Address: c.buildkitHost(), Env: c.builderEnv()}}
 	defer builder.close()
 	return images.Deliver(ctx, c.decision, builder.get, images.Options{
 		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, Insecure: c.opts.InsecureRegistries,
@@ -119,10 +119,18 @@ func (c *converge) buildkitHost() string {
 	return c.env["BUILDKIT_HOST"]
 }
 
+// builderEnv is where a builder is looked up: nothing of the process's own environment unless the caller passed it.
+func (c *converge) builderEnv() map[string]string {
+	if c.env == nil {
+		return map[string]string{}
+	}
+	return c.env
+}
+
 // lazyBuilder connects to BuildKit when the first build needs it.
 type lazyBuilder struct {
 	given    images.Builder
-	address  string
+	connect  images.ConnectOptions
 	buildkit *images.BuildKit
 }
 
@@ -131,7 +139,7 @@ func (b *lazyBuilder) get(ctx context.Context) (images.Builder, error) {
 		return b.given, nil
 	}
 	var err error
-	b.buildkit, err = images.Connect(ctx, images.ConnectOptions{Address: b.address})
+	b.buildkit, err = images.Connect(ctx, b.connect)
 	return b.buildkit, err
 }
 
@@ -144,6 +152,8 @@ func (b *lazyBuilder) close() {
 // tellImages turns what package images tells into the events of a converge.
 func (c *converge) tellImages(e images.Event) {
 	switch e := e.(type) {
+	case images.Chosen:
+		c.tell(BuildProgress{Status: "builder", Line: e.Builder})
 	case images.Building:
 		c.tell(ImageBuilding{Name: e.Name, Ref: e.Ref})
 	case images.Step:

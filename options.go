@@ -55,7 +55,8 @@ type Options struct {
 	// BuildArgs are passed to every build.
 	BuildArgs map[string]string
 
-	// Builder builds images. When nil, BuildkitHost is dialled when the first build needs it.
+	// Builder builds images. When nil, one is looked for when the first build needs it: at BuildkitHost, else in the order of
+	// images.Connect, with the variables of Env.
 	Builder images.Builder
 	// BuildkitHost is the address of a BuildKit daemon, as in BUILDKIT_HOST; when empty, the value of Env is taken.
 	BuildkitHost string

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,10 @@ import (
 	"jr2.dev/jr2/platforms"
 )
 
+// imageTime is the time, in Unix seconds, that an image and the files that its build wrote carry, so that equal inputs give an equal
+// digest: the start of 1980, because archives of the ZIP kind hold no time before. A build argument SOURCE_DATE_EPOCH replaces it.
+const imageTime = 315532800
+
 // drainTimeout bounds the wait for a cancelled build to end by itself.
 const drainTimeout = 15 * time.Second
 
@@ -43,39 +49,99 @@ func (b *BuildKit) Platforms(ctx context.Context) ([]string, error) {
 
 // Build implements Builder by the Dockerfile frontend and the image exporter.
 func (b *BuildKit) Build(ctx context.Context, req BuildRequest) (BuildResult, error) {
-	opt, err := solveOptions(req)
+	if b.engine != nil && b.engine.classic {
+		return b.engine.build(ctx, b, req)
+	}
+	export := map[string]string{"name": req.Ref, "push": "true", "oci-mediatypes": "true", "rewrite-timestamp": "true"}
+	if req.Insecure {
+		export["registry.insecure"] = "true"
+	}
+	var built []Built
+	before := req.BeforePush
+	req.BeforePush = func(ctx context.Context, images []Built) error {
+		built = images
+		if before == nil {
+			return nil
+		}
+		return before(ctx, images)
+	}
+	response, err := b.solve(ctx, req, client.ExportEntry{Type: client.ExporterImage, Attrs: export})
 	if err != nil {
 		return BuildResult{}, err
+	}
+	return BuildResult{Digest: response.ExporterResponse[exptypes.ExporterImageDigestKey], Users: users(built)}, nil
+}
+
+func users(built []Built) map[string]string {
+	out := map[string]string{}
+	for _, image := range built {
+		out[image.Platform] = image.User
+	}
+	return out
+}
+
+// solve runs one build with one export. Errors are those of Build.
+func (b *BuildKit) solve(ctx context.Context, req BuildRequest, export client.ExportEntry) (*client.SolveResponse, error) {
+	opt, err := req.solveOptions(export)
+	if err != nil {
+		return nil, err
 	}
 	s := &solve{req: req, attrs: opt.FrontendAttrs, status: newStatus(req.Ref, req.Progress)}
 	response, err := s.run(ctx, b.client, opt)
 	switch {
 	case ctx.Err() != nil:
-		return BuildResult{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case s.refused != nil:
-		return BuildResult{}, s.refused
+		return nil, s.refused
 	case err != nil && s.built:
-		return BuildResult{}, &PushError{Name: req.Name, Ref: req.Ref, Err: err}
+		return nil, &PushError{Name: req.Name, Ref: req.Ref, Err: err}
 	case err != nil:
-		return BuildResult{}, &BuildError{Name: req.Name, Ref: req.Ref, Dir: req.Dir, Sources: sources(err), Log: s.status.failedLog(), Err: err}
+		step, log := s.status.failed()
+		return nil, &BuildError{Name: req.Name, Ref: req.Ref, Dir: req.Dir, Sources: sources(err, req.Dir), Step: step, Log: log, Err: err}
 	}
-	result := BuildResult{Digest: response.ExporterResponse[exptypes.ExporterImageDigestKey], Users: map[string]string{}}
-	for _, image := range s.images {
-		result.Users[image.Platform] = image.User
-	}
-	return result, nil
+	return response, nil
 }
 
-func solveOptions(req BuildRequest) (client.SolveOpt, error) {
+// target is the parsed Ref.
+func (req BuildRequest) target() (name.Reference, error) {
+	var opts []name.Option
+	if req.Insecure {
+		opts = append(opts, name.Insecure)
+	}
+	target, err := name.ParseReference(req.Ref, opts...)
+	if err != nil {
+		return nil, &RefError{req.Ref, err.Error()}
+	}
+	return target, nil
+}
+
+// remote are the options of our own requests to the registry.
+func (req BuildRequest) remote(ctx context.Context) []remote.Option {
+	keychain, transport := req.login()
+	return remoteOptions(ctx, keychain, transport)
+}
+
+func (req BuildRequest) login() (authn.Keychain, http.RoundTripper) {
+	keychain, transport := req.Keychain, req.Transport
+	if keychain == nil {
+		keychain = authn.DefaultKeychain
+	}
+	if transport == nil {
+		transport = remote.DefaultTransport
+	}
+	return keychain, transport
+}
+
+func (req BuildRequest) solveOptions(export client.ExportEntry) (client.SolveOpt, error) {
 	folder, err := fsutil.NewFS(req.Dir)
 	if err != nil {
 		return client.SolveOpt{}, &ContextError{Dir: req.Dir, Err: err}
 	}
-	target, err := name.ParseReference(req.Ref)
+	target, err := req.target()
 	if err != nil {
-		return client.SolveOpt{}, &RefError{req.Ref, err.Error()}
+		return client.SolveOpt{}, err
 	}
-	attrs := map[string]string{"platform": strings.Join(req.Platforms, ",")}
+	attrs := map[string]string{"platform": strings.Join(req.Platforms, ","), "build-arg:SOURCE_DATE_EPOCH": strconv.Itoa(imageTime)}
 	for key, value := range req.Labels {
 		attrs["label:"+key] = value
 	}
@@ -85,21 +151,11 @@ func solveOptions(req BuildRequest) (client.SolveOpt, error) {
 	if req.NoCache {
 		attrs["no-cache"] = ""
 	}
-	export := map[string]string{"name": req.Ref, "push": "true", "oci-mediatypes": "true"}
-	if req.Insecure {
-		export["registry.insecure"] = "true"
-	}
-	keychain, transport := req.Keychain, req.Transport
-	if keychain == nil {
-		keychain = authn.DefaultKeychain
-	}
-	if transport == nil {
-		transport = remote.DefaultTransport
-	}
+	keychain, transport := req.login()
 	return client.SolveOpt{
 		FrontendAttrs: attrs,
 		LocalMounts:   map[string]fsutil.FS{"context": folder, "dockerfile": folder},
-		Exports:       []client.ExportEntry{{Type: client.ExporterImage, Attrs: export}},
+		Exports:       []client.ExportEntry{export},
 		Session:       []session.Attachable{newAuthServer(keychain, transport, target)},
 	}, nil
 }
@@ -157,6 +213,9 @@ func (s *solve) callback(ctx context.Context, c gateway.Client) (*gateway.Result
 	if err != nil {
 		return nil, err
 	}
+	if err := evaluate(ctx, result); err != nil {
+		return nil, err
+	}
 	if s.images, err = builtImages(result, s.req.Platforms); err != nil {
 		return nil, err
 	}
@@ -168,6 +227,14 @@ func (s *solve) callback(ctx context.Context, c gateway.Client) (*gateway.Result
 	}
 	s.built = true
 	return result, nil
+}
+
+// evaluate runs all steps. An old BuildKit does not know the request's own Evaluate, and would run them with the export.
+func evaluate(ctx context.Context, result *gateway.Result) error {
+	return result.EachRef(func(ref gateway.Reference) error {
+		_, err := ref.StatFile(ctx, gateway.StatRequest{Path: "."})
+		return err
+	})
 }
 
 // builtImages reads what the Dockerfile frontend says of the images that it made.

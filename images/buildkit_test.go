@@ -187,7 +187,7 @@ func testOnePlatform(t *testing.T, b *bench) {
 	if one.User != "1200" || one.Ref != d.Images[0].Ref || !strings.HasSuffix(one.Ref, "-amd64") {
 		t.Errorf("%+v", one)
 	}
-	if want := []string{"Building", "User", "Pushed"}; !reflect.DeepEqual(kinds(events), want) {
+	if want := []string{"Chosen", "Building", "User", "Pushed"}; !reflect.DeepEqual(kinds(events), want) {
 		t.Errorf("events %v", kinds(events))
 	}
 	if !slices.Contains(logs(events), "good morning") {
@@ -215,7 +215,7 @@ func testOnePlatform(t *testing.T, b *bench) {
 	d.Force = true
 	forced, events, err := b.deliver(t, b.builder, d, b.options(nil))
 	must(t, err)
-	if forced["default"] != one || !reflect.DeepEqual(kinds(events), []string{"Building", "User", "Pushed"}) {
+	if forced["default"] != one || !reflect.DeepEqual(kinds(events), []string{"Chosen", "Building", "User", "Pushed"}) {
 		t.Errorf("%+v %v, first %+v", forced, kinds(events), one)
 	}
 }
@@ -242,7 +242,7 @@ func (b *bench) checkSingle(t *testing.T, one images.Delivered) {
 func testNoUser(t *testing.T, b *bench) {
 	got, events, err := b.deliver(t, b.builder, b.decide(t, "plain", map[string]string{"Dockerfile": "FROM scratch\nCOPY Dockerfile /\n"}, "linux/amd64"), b.options(nil))
 	must(t, err)
-	if got["default"].User != "" || !reflect.DeepEqual(kinds(events), []string{"Building", "NoUser", "Pushed"}) {
+	if got["default"].User != "" || !reflect.DeepEqual(kinds(events), []string{"Chosen", "Building", "NoUser", "Pushed"}) {
 		t.Errorf("%+v %v", got, kinds(events))
 	}
 }

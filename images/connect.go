@@ -2,9 +2,11 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/moby/buildkit/client"
@@ -19,38 +21,73 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ConnectOptions say where BuildKit is. The zero value tries BuildKit's default sockets.
+// ConnectOptions say where BuildKit is. The zero value looks in all places that Connect names.
 type ConnectOptions struct {
-	// Address as BUILDKIT_HOST gives it: unix://, tcp://, docker-container://, podman-container://, kube-pod:// or ssh://. Empty
-	// means the default sockets: the system's (unix:///run/buildkit/buildkitd.sock on Linux), then the user's below XDG_RUNTIME_DIR.
+	// Address as BUILDKIT_HOST gives it: unix://, tcp://, docker-container://, podman-container://, kube-pod:// or ssh://. When it is
+	// given nothing else is tried.
 	Address string
 	// ServerName, CACert, Cert and Key are for TLS to a tcp:// address; the last three are file paths. Empty means no TLS.
 	ServerName, CACert, Cert, Key string
-	// Timeout bounds the wait for an answer per address; 0 means 10 seconds.
+	// Timeout bounds the wait for an answer per place; 0 means 10 seconds.
 	Timeout time.Duration
+	// Env is where Docker's variables are looked up (DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG, DOCKER_TLS, DOCKER_TLS_VERIFY,
+	// DOCKER_CERT_PATH, HOME), and those of places (XDG_RUNTIME_DIR); nil means the environment of the process.
+	Env map[string]string
+	// Buildkitd is the executable that is started when nothing else answers; empty means buildkitd of PATH.
+	Buildkitd string
+	// BuildkitdRoot is where that keeps its cache; empty means jr2/buildkit in the user's cache folder.
+	BuildkitdRoot string
 }
 
 const connectTimeout = 10 * time.Second
 
-// BuildKit is a Builder over BuildKit's own protocol. Close it.
-type BuildKit struct {
-	client  *client.Client
-	address string
+// A Place is where a builder was found, or looked for.
+type Place struct {
+	// What it is in words, such as "Docker Engine 29.1.2".
+	What    string
+	Address string
+	// Why it was looked for there.
+	Why string
 }
 
-// Connect finds a BuildKit that answers. When Address is given, nothing else is tried. A *NoBuilderError lists what was tried.
-func Connect(ctx context.Context, opts ConnectOptions) (*BuildKit, error) {
-	addresses := []string{opts.Address}
-	if opts.Address == "" {
-		addresses = defaultAddresses()
+func (p Place) String() string {
+	text := p.What
+	if p.Address != "" {
+		text += " at " + p.Address
 	}
+	if p.Why != "" {
+		text += " (" + p.Why + ")"
+	}
+	return text
+}
+
+// BuildKit is a Builder over BuildKit's own protocol. Close it.
+type BuildKit struct {
+	client *client.Client
+	place  Place
+	engine *engine // nil unless it is a Docker Engine's
+	closes []func() error
+}
+
+// Connect finds a BuildKit that answers, in this order:
+//
+//  1. Address, and nothing else when it is given;
+//  2. a buildkitd at BuildKit's default sockets: the system's (unix:///run/buildkit/buildkitd.sock on Linux), then the user's below
+//     XDG_RUNTIME_DIR;
+//  3. the BuildKit in the Docker Engine that the docker command would use: DOCKER_HOST, else DOCKER_CONTEXT, else the current docker
+//     context, else the default socket;
+//  4. a buildkitd of our own, started as a child process until Close; Linux, as root.
+//
+// A *NoBuilderError lists what was tried.
+func Connect(ctx context.Context, opts ConnectOptions) (*BuildKit, error) {
 	failed := &NoBuilderError{}
-	for _, address := range addresses {
-		c, err := connectTo(ctx, address, opts)
+	for _, try := range opts.places() {
+		b, place, err := try(ctx)
 		if err == nil {
-			return &BuildKit{client: c, address: address}, nil
+			b.place = place
+			return b, nil
 		}
-		failed.Tried = append(failed.Tried, Attempt{Address: address, Err: err})
+		failed.Tried = append(failed.Tried, Attempt{Place: place, Err: err})
 		if ctx.Err() != nil {
 			break
 		}
@@ -58,64 +95,119 @@ func Connect(ctx context.Context, opts ConnectOptions) (*BuildKit, error) {
 	return nil, failed
 }
 
-func defaultAddresses() []string {
+// A finder looks at one place.
+type finder func(context.Context) (*BuildKit, Place, error)
+
+func (o ConnectOptions) places() []finder {
+	if o.Address != "" {
+		return []finder{o.daemon(Place{What: "BuildKit", Address: o.Address, Why: "named by BUILDKIT_HOST or the options"})}
+	}
+	var all []finder
+	for i, address := range o.defaultSockets() {
+		why := "the system's socket"
+		if i > 0 {
+			why = "the user's socket"
+		}
+		all = append(all, o.daemon(Place{What: "BuildKit", Address: address, Why: why}))
+	}
+	return append(all, o.dockerEngine, o.child)
+}
+
+func (o ConnectOptions) defaultSockets() []string {
 	addresses := []string{appdefaults.Address}
-	if user := appdefaults.UserAddress(); user != appdefaults.Address {
+	user := appdefaults.UserAddress()
+	if o.Env != nil {
+		user = appdefaults.Address
+		if dir := o.Env["XDG_RUNTIME_DIR"]; dir != "" {
+			user = "unix://" + filepath.Join(dir, "buildkit", "buildkitd.sock")
+		}
+	}
+	if user != appdefaults.Address {
 		addresses = append(addresses, user)
 	}
 	return addresses
 }
 
-func connectTo(ctx context.Context, address string, opts ConnectOptions) (*client.Client, error) {
-	if path, ok := socketPath(address); ok {
-		if _, err := os.Stat(path); err != nil {
-			return nil, err // clearer than what gRPC makes of it
+func (o ConnectOptions) env(key string) string {
+	if o.Env == nil {
+		return os.Getenv(key)
+	}
+	return o.Env[key]
+}
+
+func (o ConnectOptions) timeout() time.Duration {
+	if o.Timeout == 0 {
+		return connectTimeout
+	}
+	return o.Timeout
+}
+
+// daemon looks for a buildkitd at an address.
+func (o ConnectOptions) daemon(place Place) finder {
+	return func(ctx context.Context) (*BuildKit, Place, error) {
+		if path, ok := socketPath(place.Address); ok {
+			if _, err := os.Stat(path); err != nil {
+				return nil, place, err // clearer than what gRPC makes of it
+			}
 		}
+		c, err := client.New(quiet(ctx), place.Address, o.tls()...)
+		if err != nil {
+			return nil, place, err
+		}
+		if err := o.answers(ctx, c); err != nil {
+			return nil, place, errors.Join(err, c.Close())
+		}
+		return &BuildKit{client: c, closes: []func() error{c.Close}}, place, nil
 	}
-	timeout := opts.Timeout
-	if timeout == 0 {
-		timeout = connectTimeout
-	}
-	c, err := client.New(quiet(ctx), address, tlsOptions(opts)...)
-	if err != nil {
-		return nil, err
-	}
-	within, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+}
+
+// answers asks for a sign of life.
+func (o ConnectOptions) answers(ctx context.Context, c *client.Client) error {
+	within, cancel := context.WithTimeoutCause(ctx, o.timeout(), fmt.Errorf("no answer within %s", o.timeout()))
 	defer cancel()
-	// An old BuildKit does not know the call; that is an answer too.
-	if _, err := c.Info(within); err != nil && grpcerrors.Code(err) != codes.Unimplemented {
-		c.Close() //nolint:errcheck // the first error counts
-		if within.Err() != nil {
-			return nil, context.Cause(within)
-		}
-		return nil, err
+	_, err := c.Info(within)
+	switch {
+	case err == nil, grpcerrors.Code(err) == codes.Unimplemented: // an old BuildKit does not know the call; that is an answer too
+		return nil
+	case within.Err() != nil:
+		return context.Cause(within)
 	}
-	return c, nil
+	return err
 }
 
 func socketPath(address string) (string, bool) {
-	const scheme = "unix://"
-	if len(address) <= len(scheme) || address[:len(scheme)] != scheme {
+	path, ok := strings.CutPrefix(address, "unix://")
+	if !ok || path == "" {
 		return "", false
 	}
-	return filepath.Clean(address[len(scheme):]), true
+	return filepath.Clean(path), true
 }
 
-func tlsOptions(opts ConnectOptions) []client.ClientOpt {
+func (o ConnectOptions) tls() []client.ClientOpt {
 	var out []client.ClientOpt
-	if opts.CACert != "" {
-		out = append(out, client.WithServerConfig(opts.ServerName, opts.CACert))
-	} else if opts.ServerName != "" || opts.Cert != "" {
-		out = append(out, client.WithServerConfigSystem(opts.ServerName))
+	if o.CACert != "" {
+		out = append(out, client.WithServerConfig(o.ServerName, o.CACert))
+	} else if o.ServerName != "" || o.Cert != "" {
+		out = append(out, client.WithServerConfigSystem(o.ServerName))
 	}
-	if opts.Cert != "" || opts.Key != "" {
-		out = append(out, client.WithCredentials(opts.Cert, opts.Key))
+	if o.Cert != "" || o.Key != "" {
+		out = append(out, client.WithCredentials(o.Cert, o.Key))
 	}
 	return out
 }
 
-// Address is where this BuildKit was found.
-func (b *BuildKit) Address() string { return b.address }
+// Place says which builder this is, where it was found and why it was looked for there.
+func (b *BuildKit) Place() Place { return b.place }
 
-// Close ends the connection.
-func (b *BuildKit) Close() error { return b.client.Close() }
+// Address is where this BuildKit was found.
+func (b *BuildKit) Address() string { return b.place.Address }
+
+// Close ends the connection, and the builder when it is our child.
+func (b *BuildKit) Close() error {
+	var errs []error
+	for _, c := range b.closes {
+		errs = append(errs, c())
+	}
+	b.closes = nil
+	return errors.Join(errs...)
+}

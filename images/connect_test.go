@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,18 +40,27 @@ func TestConnectSaysWhatWasTried(t *testing.T) {
 	}
 }
 
-func TestConnectTriesTheDefaultSockets(t *testing.T) {
+func TestConnectTriesAllPlacesInOrder(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("XDG_RUNTIME_DIR", dir)
-	b, err := images.Connect(t.Context(), images.ConnectOptions{})
+	env := map[string]string{"XDG_RUNTIME_DIR": dir, "DOCKER_HOST": "unix://" + dir + "/docker.sock"}
+	b, err := images.Connect(t.Context(), images.ConnectOptions{Env: env, Buildkitd: dir + "/buildkitd", BuildkitdRoot: dir + "/root"})
 	if err == nil {
-		address := b.Address()
+		place := b.Place()
 		must(t, b.Close())
-		t.Skipf("this machine runs a BuildKit at %s", address)
+		t.Skipf("this machine runs a %s", place)
 	}
 	var none *images.NoBuilderError
-	if !errors.As(err, &none) || len(none.Tried) != 2 || none.Tried[1].Address != "unix://"+dir+"/buildkit/buildkitd.sock" {
-		t.Errorf("%v", err)
+	if !errors.As(err, &none) {
+		t.Fatal(err)
+	}
+	var tried []string
+	for _, attempt := range none.Tried {
+		tried = append(tried, attempt.What+" "+attempt.Address)
+	}
+	want := []string{"BuildKit unix:///run/buildkit/buildkitd.sock", "BuildKit unix://" + dir + "/buildkit/buildkitd.sock",
+		"Docker Engine unix://" + dir + "/docker.sock", "buildkitd as a child "}
+	if !slices.Equal(tried, want) {
+		t.Errorf("tried %q, want %q", tried, want)
 	}
 }
 

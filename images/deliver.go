@@ -116,6 +116,9 @@ func (r *delivery) prepare(ctx context.Context) error {
 		return err
 	}
 	r.builder = builder
+	if placed, ok := builder.(interface{ Place() Place }); ok {
+		r.emit(Chosen{Builder: placed.Place().String()})
+	}
 	return nil
 }
 

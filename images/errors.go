@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// An Attempt is one address at which a builder was looked for.
+// An Attempt is one place at which a builder was looked for.
 type Attempt struct {
-	Address string
-	Err     error
+	Place
+	Err error
 }
 
 // A NoBuilderError says that an image has to be built and no builder answers.
@@ -18,9 +18,9 @@ type NoBuilderError struct{ Tried []Attempt }
 
 func (e *NoBuilderError) Error() string {
 	var b strings.Builder
-	b.WriteString("no builder answers, and an image has to be built — start buildkitd, or set BUILDKIT_HOST to the address of one. Tried:")
+	b.WriteString("no builder answers, and an image has to be built — start Docker or buildkitd, or set BUILDKIT_HOST to the address of one. Tried:")
 	for _, t := range e.Tried {
-		fmt.Fprintf(&b, "\n  %s: %v", t.Address, t.Err)
+		fmt.Fprintf(&b, "\n  %s: %v", t.Place, t.Err)
 	}
 	return b.String()
 }
@@ -32,6 +32,21 @@ func (e *NoBuilderError) Unwrap() []error {
 		errs[i] = t.Err
 	}
 	return errs
+}
+
+// builderWords is what the builder says, without what each of its layers puts before.
+func builderWords(err error) string {
+	text := err.Error()
+	for {
+		shorter := text
+		for _, prefix := range []string{"rpc error: code = Unknown desc = ", "failed to solve: ", "failed to solve with frontend dockerfile.v0: ", "failed to create LLB definition: "} {
+			shorter = strings.TrimPrefix(shorter, prefix)
+		}
+		if shorter == text {
+			return text
+		}
+		text = shorter
+	}
 }
 
 // A Source is a place in a Dockerfile.
@@ -46,6 +61,8 @@ type BuildError struct {
 	Name, Ref, Dir string
 	// Sources are the places that the builder blames, the innermost first.
 	Sources []Source
+	// Step is the name of the first step that failed, such as "[2/3] RUN make"; empty when none did.
+	Step string
 	// Log is the end of the output of the steps that failed.
 	Log []string
 	Err error
@@ -53,9 +70,12 @@ type BuildError struct {
 
 func (e *BuildError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "sandbox image %q (%s) cannot be built: %s", e.Name, e.Dir, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
+	fmt.Fprintf(&b, "sandbox image %q (%s) cannot be built: %s", e.Name, e.Dir, builderWords(e.Err))
 	for _, s := range e.Sources {
 		fmt.Fprintf(&b, "\n  %s:%d: %s", s.File, s.Line, s.Text)
+	}
+	if len(e.Sources) == 0 && e.Step != "" { // an old BuildKit names no place
+		b.WriteString("\n  in step " + e.Step)
 	}
 	for _, line := range e.Log {
 		b.WriteString("\n  | " + line)
@@ -76,7 +96,7 @@ func (e *PushError) Error() string {
 	if e.Unauthorized() {
 		hint = " — log in first: docker login " + strings.Split(e.Ref, "/")[0]
 	}
-	return fmt.Sprintf("sandbox image %q was built and cannot be pushed as %s%s: %s", e.Name, e.Ref, hint, strings.TrimPrefix(e.Err.Error(), "failed to solve: "))
+	return fmt.Sprintf("sandbox image %q was built and cannot be pushed as %s%s: %s", e.Name, e.Ref, hint, builderWords(e.Err))
 }
 
 // Unauthorized says whether the registry refused the credentials. The builder passes a registry's answer on as text alone.

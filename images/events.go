@@ -2,8 +2,11 @@ package images
 
 import "time"
 
-// An Event is one step of a delivery: Building, Step, Log, Warning, NoUser, User, Pushed or Fresh.
+// An Event is one step of a delivery: Chosen, Building, Step, Log, Warning, NoUser, User, Pushed or Fresh.
 type Event interface{ isImagesEvent() }
+
+// Chosen says which builder builds, in one line, before the first build.
+type Chosen struct{ Builder string }
 
 // Building says that the build of an image starts.
 type Building struct{ Name, Ref string }
@@ -50,6 +53,7 @@ type Fresh struct {
 	Source string
 }
 
+func (Chosen) isImagesEvent()   {}
 func (Building) isImagesEvent() {}
 func (Step) isImagesEvent()     {}
 func (Log) isImagesEvent()      {}

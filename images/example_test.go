@@ -72,8 +72,8 @@ func ExampleConnect() {
 	_, err := images.Connect(context.Background(), images.ConnectOptions{Address: "unix:///nowhere/buildkitd.sock"})
 	fmt.Println(err)
 	// Output:
-	// no builder answers, and an image has to be built — start buildkitd, or set BUILDKIT_HOST to the address of one. Tried:
-	//   unix:///nowhere/buildkitd.sock: stat /nowhere/buildkitd.sock: no such file or directory
+	// no builder answers, and an image has to be built — start Docker or buildkitd, or set BUILDKIT_HOST to the address of one. Tried:
+	//   BuildKit at unix:///nowhere/buildkitd.sock (named by BUILDKIT_HOST or the options): stat /nowhere/buildkitd.sock: no such file or directory
 }
 
 func exampleFolder() string {

@@ -125,10 +125,14 @@ func (r *Registry) parse(ref string) (name.Reference, error) {
 }
 
 func (r *Registry) options(ctx context.Context) []remote.Option {
+	return remoteOptions(ctx, r.keychain(), r.transport())
+}
+
+func remoteOptions(ctx context.Context, keychain authn.Keychain, transport http.RoundTripper) []remote.Option {
 	return []remote.Option{
 		remote.WithContext(ctx),
-		remote.WithAuthFromKeychain(r.keychain()),
-		remote.WithTransport(r.transport()),
+		remote.WithAuthFromKeychain(keychain),
+		remote.WithTransport(transport),
 		remote.WithUserAgent("jr2"),
 		// The library's own list, and 429: a registry under load asks for patience.
 		remote.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,

@@ -2,6 +2,9 @@ package images
 
 import (
 	"bytes"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -131,32 +134,52 @@ func (s *status) warn(w *client.VertexWarning) {
 	s.emit(warning)
 }
 
-// failedLog is the end of the output of the steps that failed by themselves.
-func (s *status) failedLog() []string {
+// failed names the first step that failed by itself, and gives the end of the output of all that did.
+func (s *status) failed() (name string, log []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
 	for _, id := range s.order {
 		// A step that another one's failure cancelled is no cause.
-		if st := s.steps[id]; st.last.Err != "" && !strings.Contains(st.last.Err, "context canceled") {
-			out = append(out, st.tail...)
+		st := s.steps[id]
+		if st.last.Err == "" || strings.Contains(st.last.Err, "context canceled") {
+			continue
 		}
+		if name == "" {
+			name = st.last.Name
+		}
+		log = append(log, st.tail...)
 	}
-	return out
+	return name, log
 }
 
-// sources are the places in the Dockerfile that err names.
-func sources(err error) []Source {
+// sources are the places in the Dockerfile of dir that err names.
+func sources(err error, dir string) []Source {
 	var out []Source
 	for _, s := range errdefs.Sources(err) {
 		if s.Info == nil || len(s.Ranges) == 0 {
 			continue
 		}
-		at := Source{File: s.Info.Filename, Line: int(s.Ranges[0].Start.Line)}
-		if lines := strings.Split(string(s.Info.Data), "\n"); at.Line >= 1 && at.Line <= len(lines) {
-			at.Text = strings.TrimSpace(lines[at.Line-1])
+		out = append(out, source(s.Info.Filename, int(s.Ranges[0].Start.Line), s.Info.Data))
+	}
+	if line := parseErrorLine.FindStringSubmatch(err.Error()); len(out) == 0 && line != nil {
+		number, _ := strconv.Atoi(line[1]) // digits
+		for _, name := range dockerfiles() {
+			if path, info, err := inside(dir, name); err == nil && info != nil {
+				text, _ := os.ReadFile(path) //nolint:errcheck // without it the place has no text
+				return []Source{source(name, number, text)}
+			}
 		}
-		out = append(out, at)
 	}
 	return out
+}
+
+// parseErrorLine is how an old BuildKit tells the place of a mistake.
+var parseErrorLine = regexp.MustCompile(`(?i)dockerfile parse error (?:on )?line (\d+)`)
+
+func source(file string, line int, text []byte) Source {
+	at := Source{File: file, Line: line}
+	if lines := strings.Split(string(text), "\n"); line >= 1 && line <= len(lines) {
+		at.Text = strings.TrimSpace(lines[line-1])
+	}
+	return at
 }

@@ -63,7 +63,7 @@ func TestStatusKeepsTheEndOfFailedSteps(t *testing.T) {
 	add("sha256:ok", "", "fine\n")
 	add("sha256:cancelled", "process did not complete: context canceled", "interrupted\n")
 	add("sha256:failed", "exit code: 2", strings.Repeat("line\n", logTail)+"last\n")
-	got := s.failedLog()
+	_, got := s.failed()
 	if len(got) != logTail || got[0] != "line" || got[logTail-1] != "last" {
 		t.Errorf("%q", got)
 	}

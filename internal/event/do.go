@@ -40,7 +40,8 @@ type ImageBuilding struct {
 type BuildProgress struct {
 	Ref  string `json:"ref"`
 	Step string `json:"step,omitempty"`
-	// Status is "started", "done", "cached", "failed", "log" or "warning".
+	// Status is "started", "done", "cached", "failed", "log" or "warning"; or "builder", once and without Ref, when Line says which
+	// builder builds and why that one.
 	Status string `json:"status"`
 	Line   string `json:"line,omitempty"`
 }
