@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"jr2.dev/jr2/apply"
 )
@@ -141,5 +144,51 @@ func TestWhatWasMadeAgainByACutOffRunIsPruned(t *testing.T) {
 	out := mustApply(t, set(t, ns, conf("api", "x")), apply.Options{Prune: true})
 	if out.Did(configMap(ns, "settings")) != apply.Pruned || out.Did(configMap(ns, "plain")) != apply.Pruned {
 		t.Errorf("%+v", out.Objects)
+	}
+}
+
+// What has a hook's name and is being deleted is waited for, whatever its kind and whoever's it was. Field case F24.
+func TestF24WhatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct{ before, hook string }{
+		"own map":     {conf("left", "1", hooked("PreSync")), conf("left", "2", hooked("PreSync"))},
+		"own account": {account("left", hooked("PreSync")), account("left", hooked("PreSync"), inWave(1))},
+		"a stranger":  {strings.Replace(conf("left", "1"), "annotations: {}", "labels: {of: nobody}", 1), conf("left", "2", hooked("PreSync"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			mustApply(t, set(t, ns, tt.before), apply.Options{Shared: name == "a stranger"})
+			patch := func(finalizers string) {
+				raw := []byte(`{"metadata":{"finalizers":` + finalizers + `}}`)
+				_, err := typed(t).CoreV1().ConfigMaps(ns).Patch(t.Context(), "left", types.MergePatchType, raw, metav1.PatchOptions{})
+				if name == "own account" {
+					_, err = typed(t).CoreV1().ServiceAccounts(ns).Patch(t.Context(), "left", types.MergePatchType, raw, metav1.PatchOptions{})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			patch(`["example.com/held"]`)
+			remove := typed(t).CoreV1().ConfigMaps(ns).Delete
+			if name == "own account" {
+				remove = typed(t).CoreV1().ServiceAccounts(ns).Delete
+			}
+			if err := remove(t.Context(), "left", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := apply.Apply(t.Context(), config(t), set(t, ns, tt.hook), apply.Options{Retry: apply.Retry{Limit: 200 * time.Millisecond}})
+			if apply.Classify(err) != apply.ClassBeingDeleted || !strings.Contains(err.Error(), "held by example.com/held") {
+				t.Errorf("held: %v", err)
+			}
+			var once sync.Once
+			out := mustApply(t, set(t, ns, tt.hook), apply.Options{Events: func(e apply.Event) {
+				if w, ok := e.(apply.Waiting); ok && strings.Contains(w.Reason, "deleted") {
+					once.Do(func() { patch("null") })
+				}
+			}})
+			if out.Count(apply.Ran) != 1 {
+				t.Errorf("%+v", out.Objects)
+			}
+		})
 	}
 }

@@ -110,7 +110,7 @@ func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref 
 	if err != nil {
 		return err
 	}
-	r.events.emit(Waiting{Ref: ref, Reason: "the last run of this hook is being deleted", Since: time.Now()})
+	r.events.emit(Waiting{Ref: ref, Reason: "what has the name of this hook is being deleted", Since: time.Now()})
 	if err := waitGone(ctx, watched, ref, uid, r.opts.Retry.Limit); err != nil {
 		return final{err}
 	}
