@@ -23,6 +23,31 @@ func (s Share) String() string {
 	return fmt.Sprintf("%s CPU, %s memory and %s disk", strings.TrimSuffix(cpu, ".0"), gibibytes(s.Memory), gibibytes(s.Disk))
 }
 
+// KitShare is what the Kit gives a Sandbox that states nothing.
+func KitShare() Share {
+	return Share{CPU: config.KitCPU, Memory: config.KitMemory, Disk: config.WorkDisk}
+}
+
+// ParseShare reads quantities as a Size states them: "500m", "2Gi". What is "" is zero, which SizeRange takes for not asked.
+func ParseShare(cpu, memory, disk string) (Share, error) {
+	var share Share
+	for _, part := range []struct {
+		name, text string
+		into       *int64
+		parse      func(any) (int64, error)
+	}{{"cpu", cpu, &share.CPU, config.ParseCPU}, {"memory", memory, &share.Memory, config.ParseMemory}, {"disk", disk, &share.Disk, config.ParseMemory}} {
+		if part.text == "" {
+			continue
+		}
+		value, err := part.parse(part.text)
+		if err != nil {
+			return Share{}, fmt.Errorf("%s: %w", part.name, err)
+		}
+		*part.into = value
+	}
+	return share, nil
+}
+
 // gibibytes cuts to a tenth of a Gi, or to a Mi below one.
 func gibibytes(bytes int64) string {
 	if bytes < 1<<30 {

@@ -110,3 +110,26 @@ func ExampleSizeRange_Resolve() {
 	fmt.Println(err)
 	// Output: refusing: the Sandbox asks for cpu 4, and at most 2500m is allowed
 }
+
+func TestParseShare(t *testing.T) {
+	got, err := placement.ParseShare("2500m", "12.6Gi", "")
+	if want := (placement.Share{CPU: 2500, Memory: 13529146983}); err != nil || got != want { // bytes are rounded up
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, bad := range [][3]string{{"0", "", ""}, {"", "-1Gi", ""}, {"", "", "much"}} {
+		if _, err := placement.ParseShare(bad[0], bad[1], bad[2]); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func ExampleParseShare() {
+	share, err := placement.ParseShare("2500m", "12Gi", "18Gi")
+	fmt.Println(share, err)
+	// Output: 2.5 CPU, 12Gi memory and 18Gi disk <nil>
+}
+
+func ExampleKitShare() {
+	fmt.Println(placement.KitShare())
+	// Output: 1 CPU, 2Gi memory and 10Gi disk
+}

@@ -11,7 +11,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/placement"
 )
 
@@ -35,7 +34,7 @@ func selected(operator corev1.ScopeSelectorOperator, values ...string) func(*cor
 }
 
 func sandbox() *corev1.Pod {
-	return placement.SandboxPod("ns", config.Size{Memory: 2 << 30, CPU: 1000}, 0, placement.Rules{PriorityClassName: "jr2-sandbox"})
+	return placement.SandboxPod("ns", placement.Share{Memory: 2 << 30, CPU: 1000}, placement.Rules{PriorityClassName: "jr2-sandbox"})
 }
 
 func TestRoomByQuota(t *testing.T) {
@@ -105,7 +104,7 @@ func TestRoomByQuota(t *testing.T) {
 func TestF03OverheadOfASandbox(t *testing.T) {
 	kata := nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Overhead: &nodev1.Overhead{PodFixed: list("cpu=250m memory=160Mi")}}
 	pod := func(class string) *corev1.Pod {
-		p := placement.SandboxPod("ns", config.Size{Memory: 2 << 30, CPU: 2000}, 0, placement.Rules{})
+		p := placement.SandboxPod("ns", placement.Share{Memory: 2 << 30, CPU: 2000}, placement.Rules{})
 		p.Spec.RuntimeClassName = &class
 		return p
 	}
@@ -285,7 +284,7 @@ func ExampleRoom() {
 		LimitRanges: []corev1.LimitRange{},
 		Quotas:      []corev1.ResourceQuota{quota("team-quota", "limits.memory=8Gi", "limits.memory=2Gi")},
 	}
-	pod := placement.SandboxPod("ns", config.Size{Memory: 2 << 30, CPU: 1000}, 0, placement.Rules{})
+	pod := placement.SandboxPod("ns", placement.Share{Memory: 2 << 30, CPU: 1000}, placement.Rules{})
 	room := placement.Room(pod, facts, placement.RoomOptions{Objects: placement.SandboxObjects()})
 	fmt.Println(room)
 	// Output: 3 more of memory 2Gi, cpu 1; limited by quota team-quota: limits.memory 2Gi used of 8Gi, 2Gi each

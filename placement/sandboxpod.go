@@ -8,14 +8,16 @@ import (
 	"jr2.dev/jr2/config"
 )
 
-// SandboxPod is the shape of a Sandbox's pod as far as placement goes, for Explain and Room: the whole Size as pod-level resources, requests equal to
-// limits, split over the Harness and the Custodian, and disk bytes of ephemeral storage requested by the Harness (the Kit's is
+// SandboxPod is the shape of a Sandbox's pod as far as placement goes, for Explain and Room: the Size of the share as pod-level resources,
+// requests equal to limits, split over the Harness and the Custodian, and its disk as ephemeral storage that the Harness requests (the Kit's is
 // config.WorkDisk; 0 means none). It is not the pod that runs: images, volumes and probes are absent.
-func SandboxPod(namespace string, size config.Size, disk int64, rules Rules) *corev1.Pod {
+func SandboxPod(namespace string, share Share, rules Rules) *corev1.Pod {
+	size := config.Size{Memory: share.Memory, CPU: share.CPU}
 	split := config.ResolveSize(config.Workspace{Size: config.Limits{Memory: &size.Memory, CPU: &size.CPU}}, config.Limits{})
-	harness := equal(split.Harness)
-	if disk > 0 {
-		harness.Requests[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(disk, resource.BinarySI)
+	// A Size below what config.Sizes allows leaves the Harness less than nothing; the pod as a whole is what counts.
+	harness := equal(config.Size{Memory: max(split.Harness.Memory, 0), CPU: max(split.Harness.CPU, 0)})
+	if share.Disk > 0 {
+		harness.Requests[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(share.Disk, resource.BinarySI)
 	}
 	whole := equal(size)
 	pod := &corev1.Pod{
