@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	root.AddCommand(upCommand(streams), planCommand(streams), downCommand(streams), applyCommand(streams))
+	root.AddCommand(upCommand(streams), planCommand(streams), downCommand(streams), applyCommand(streams), roomCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {
 		fmt.Fprintf(streams.Err, "error: %v\n", err)
