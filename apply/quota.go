@@ -1,10 +1,10 @@
 package apply
 
-import "jr2.dev/jr2/placement"
+import "jr2.dev/jr2/placement/quota"
 
 // parseQuota reads a refusal by a quota that has no room; false when the message is none or can't be read.
-func parseQuota(message string) (placement.QuotaRefusal, bool) {
-	q, ok := placement.ParseQuotaRefusal(message)
+func parseQuota(message string) (quota.Refusal, bool) {
+	q, ok := quota.ParseRefusal(message)
 	return q, ok && q.Requested != nil
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/placement"
+	quotawords "jr2.dev/jr2/placement/quota"
 )
 
 // A scheduled is a cluster whose real scheduler is asked what placement has answered.
@@ -452,7 +453,7 @@ func (s *scheduled) roomOf(t *testing.T, namespace, hard, scope, ranged string) 
 		return
 	}
 	if limit := room.LimitedBy[0]; limit.On == placement.OnQuota {
-		refusal, ok := placement.ParseQuotaRefusal(err.Error())
+		refusal, ok := quotawords.ParseRefusal(err.Error())
 		if _, named := refusal.Requested[limit.Resource]; !ok || refusal.Quota != limit.Name || !named || refusal.Never() != limit.Never {
 			t.Errorf("%s: %v; and the limit was %+v", namespace, err, limit)
 		}

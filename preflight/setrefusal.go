@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"jr2.dev/jr2/placement"
+	"jr2.dev/jr2/placement/quota"
 )
 
 func createDryRun(ctx context.Context, pods PodCreator, pod *corev1.Pod) (*corev1.Pod, error) {
@@ -95,7 +95,7 @@ func refusalOf(err error) (refusal, bool) {
 // quotaClass tells "not yet" from "never": a pod that asks for more than the quota allows in total fits at no time, and a message that
 // can't be read is not waited on.
 func quotaClass(message string) refusedFor {
-	if q, ok := placement.ParseQuotaRefusal(message); !ok || q.Never() {
+	if q, ok := quota.ParseRefusal(message); !ok || q.Never() {
 		return refusedQuotaNever
 	}
 	return refusedQuotaFull

@@ -1,4 +1,4 @@
-package placement
+package quota
 
 import (
 	"maps"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A QuotaRefusal is what a ResourceQuota says when it keeps an object out, read from the API server's message. The message itself stays what
+// A Refusal is what a ResourceQuota says when it keeps an object out, read from the API server's message. The message itself stays what
 // is shown to people.
-type QuotaRefusal struct {
+type Refusal struct {
 	// Quota is the name of the ResourceQuota.
 	Quota string `json:"quota"`
 	// Requested, Used and Limited have the same keys: the resources in which the quota has no room, by the quota's own names
@@ -33,22 +33,22 @@ var (
 	quotaUncounted = regexp.MustCompile(`status unknown for quota: ([^,\s]+), resources: `)
 )
 
-// ParseQuotaRefusal reads a refusal by a ResourceQuota out of an API server's message, an event or a condition that repeats it. It is false
+// ParseRefusal reads a refusal by a ResourceQuota out of an API server's message, an event or a condition that repeats it. It is false
 // when the message is none or its amounts can't be read.
-func ParseQuotaRefusal(message string) (QuotaRefusal, bool) {
+func ParseRefusal(message string) (Refusal, bool) {
 	if m := quotaExceeded.FindStringSubmatch(message); m != nil {
-		refusal := QuotaRefusal{Quota: m[1]}
+		refusal := Refusal{Quota: m[1]}
 		for i, into := range []*corev1.ResourceList{&refusal.Requested, &refusal.Used, &refusal.Limited} {
 			amounts, ok := parseAmounts(m[i+2])
 			if !ok {
-				return QuotaRefusal{}, false
+				return Refusal{}, false
 			}
 			*into = amounts
 		}
 		return refusal, true
 	}
 	if m := quotaUnstated.FindStringSubmatch(message); m != nil {
-		refusal := QuotaRefusal{Quota: m[1]}
+		refusal := Refusal{Quota: m[1]}
 		for part := range strings.SplitSeq(m[2], ";") { // "requests.cpu for: app,proxy; requests.memory for: app"
 			name, _, _ := strings.Cut(strings.TrimSpace(part), " ")
 			refusal.Unstated = append(refusal.Unstated, strings.TrimRight(name, ",."))
@@ -56,9 +56,9 @@ func ParseQuotaRefusal(message string) (QuotaRefusal, bool) {
 		return refusal, true
 	}
 	if m := quotaUncounted.FindStringSubmatch(message); m != nil {
-		return QuotaRefusal{Quota: m[1], Uncounted: true}, true
+		return Refusal{Quota: m[1], Uncounted: true}, true
 	}
-	return QuotaRefusal{}, false
+	return Refusal{}, false
 }
 
 func parseAmounts(text string) (corev1.ResourceList, bool) {
@@ -79,10 +79,10 @@ func parseAmounts(text string) (corev1.ResourceList, bool) {
 
 // Never says that no room that others free lets the request in: it is more than the quota allows in total, or it does not state what the
 // quota wants stated. False means "not yet": it is let in when enough of what is used goes, or the quota is raised.
-func (r QuotaRefusal) Never() bool { return len(r.Unstated) > 0 || len(r.TooMuch()) > 0 }
+func (r Refusal) Never() bool { return len(r.Unstated) > 0 || len(r.TooMuch()) > 0 }
 
 // TooMuch are the resources of which the request alone is more than the quota allows in total, sorted.
-func (r QuotaRefusal) TooMuch() []corev1.ResourceName {
+func (r Refusal) TooMuch() []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for _, name := range slices.Sorted(maps.Keys(r.Requested)) {
 		requested := r.Requested[name]

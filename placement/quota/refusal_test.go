@@ -1,4 +1,4 @@
-package placement_test
+package quota_test
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"jr2.dev/jr2/placement"
+	"jr2.dev/jr2/placement/quota"
 )
 
 const seedRefusal = `pods "ws-5e817334-x-0-61ru0u" is forbidden: exceeded quota: team-quota, requested: limits.memory=1Gi, used: limits.memory=2Gi, limited: limits.memory=512Mi`
 
-func TestF16ParseQuotaRefusal(t *testing.T) {
+func TestF16ParseRefusal(t *testing.T) {
 	for name, test := range map[string]struct {
 		message string
 		quota   string // "" means that it is no refusal by a quota
@@ -43,7 +43,7 @@ func TestF16ParseQuotaRefusal(t *testing.T) {
 		"nothing":             {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusal, ok := placement.ParseQuotaRefusal(test.message)
+			refusal, ok := quota.ParseRefusal(test.message)
 			if ok != (test.quota != "") || refusal.Quota != test.quota {
 				t.Fatalf("got %t %+v", ok, refusal)
 			}
@@ -66,8 +66,8 @@ func TestF16ParseQuotaRefusal(t *testing.T) {
 	}
 }
 
-func ExampleParseQuotaRefusal() {
-	refusal, _ := placement.ParseQuotaRefusal(seedRefusal)
+func ExampleParseRefusal() {
+	refusal, _ := quota.ParseRefusal(seedRefusal)
 	limited := refusal.Limited[corev1.ResourceLimitsMemory]
 	fmt.Println(refusal.Quota, limited.String(), refusal.Never())
 	// Output: team-quota 512Mi true
