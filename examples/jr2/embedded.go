@@ -37,7 +37,7 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	nodes := []devcluster.Node{{Name: "node-1"}, {Name: "node-2"}, {Name: "node-3"}}
 	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: nodes, Context: "embedded", Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("embedded cluster: %w — to start afresh, delete %s", err, dir)
+		return nil, notStarted(err, dir)
 	}
 	registry, err := devcluster.StartRegistry(ctx, devcluster.RegistryOptions{Dir: filepath.Join(dir, "registry")})
 	if err != nil {
@@ -54,6 +54,14 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	}
 	log("kubeconfig " + cluster.Kubeconfig())
 	return &embedded{cluster: cluster, registry: registry, builder: builder}, nil
+}
+
+// notStarted says what helps when the cluster does not start. One that another command runs is in order: to delete it is no advice.
+func notStarted(err error, dir string) error {
+	if errors.As(err, new(*devcluster.InUseError)) {
+		return fmt.Errorf("the embedded cluster is run by another command — wait until that ends, then run this again: %w", err)
+	}
+	return fmt.Errorf("embedded cluster: %w — to start afresh, delete %s", err, dir)
 }
 
 func (e *embedded) close() {
