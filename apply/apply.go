@@ -63,14 +63,17 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 	r.retry = retrier{limits: opts.Retry, events: r.events}
 	r.live = &live{}
 	r.results = make([]ObjectResult, len(set.Objects))
-	for _, o := range set.Objects {
-		ord, err := newOrder(o, set, opts.Shared)
-		if err != nil {
-			return nil, err
-		}
-		r.orders = append(r.orders, ord)
-		r.asked = append(r.asked, ord.want)
-		r.wanted[ord.ref.key()] = true
+	r.orders = make([]order, len(set.Objects))
+	err := r.each(len(set.Objects), func(i int) (err error) {
+		r.orders[i], err = newOrder(set.Objects[i], set, opts.Shared)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range r.orders {
+		r.asked = append(r.asked, o.want)
+		r.wanted[o.ref.key()] = true
 	}
 	if opts.Shared {
 		if err := noHooks(r.orders); err != nil {
@@ -78,7 +81,6 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 		}
 	}
 	r.waves = schedule(r.orders)
-	var err error
 	r.cluster, err = connect(cfg, r.events)
 	return r, err
 }

@@ -39,7 +39,9 @@ func connect(cfg *rest.Config, events *emitter) (*cluster, error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, err
 	}
-	if c.typed, err = kubernetes.NewForConfigAndClient(cfg, client); err != nil {
+	typed := rest.CopyConfig(cfg) // a large inventory reads faster so
+	typed.AcceptContentTypes, typed.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	if c.typed, err = kubernetes.NewForConfigAndClient(typed, client); err != nil {
 		return nil, err
 	}
 	c.mapper = &mapper{discovery: c.typed.Discovery()}
