@@ -77,6 +77,7 @@ func (p *applyText) applied(e apply.Event) {
 			p.line("  %s %s", e.Ref, e.Action)
 		}
 	case apply.Removed:
+		p.wave = "" // what left the set is in none
 		p.line("  %s %s%s", e.Ref, e.Action, because(e.Why))
 	case apply.HookStarted:
 		word := "runs"
@@ -123,8 +124,12 @@ func (p *applyText) done(result any) {
 	case *apply.Plan:
 		result.WriteText(p.out) //nolint:errcheck // a closed pipe is the reader's wish
 	case *apply.Outcome:
-		if n := result.Changed(); n > 0 {
-			p.line("applied: %s changed, %d unchanged — all of the set is ready", counted(n, "object"), result.Count(apply.Unchanged))
+		n, going := result.Changed(), ""
+		if gone := result.Count(apply.Terminating); gone > 0 {
+			going = fmt.Sprintf(", %d being deleted", gone)
+		}
+		if n > 0 || going != "" {
+			p.line("applied: %s changed, %d unchanged%s — all of the set is ready", counted(n, "object"), result.Count(apply.Unchanged), going)
 			return
 		}
 		p.line("nothing changed: %s as asked", counted(p.objects, "object"))
