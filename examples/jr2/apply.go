@@ -21,6 +21,7 @@ type applying struct {
 	dir       string
 	name      string
 	plan      bool
+	empty     bool
 	images    []string
 	pruneData []string
 	options   apply.Options
@@ -49,6 +50,7 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags.BoolVar(&a.plan, "plan", false, "say what would change and write nothing; exit code 0: nothing, 2: something")
 	flags.StringArrayVar(&a.images, "image", nil, "NAME=REF, or NAME=@DIGEST: what the images of a name become, for this apply")
 	flags.BoolVar(&a.options.Prune, "prune", true, "remove what left the directory since the last apply")
+	flags.BoolVar(&a.empty, "allow-empty", false, "go on when the directory holds no object, which prunes all of the set")
 	flags.StringArrayVar(&a.pruneData, "prune-data", nil, "an object that may be pruned although it holds data, such as \"PersistentVolumeClaim demo/state\"")
 	flags.StringSliceVar(&a.options.Conflicts.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
 	flags.BoolVar(&a.options.Adopt, "adopt", false, "take over objects that belong to another set")
@@ -165,6 +167,9 @@ func (a *applying) read() (*apply.Set, error) {
 	set, err := apply.Read(name, a.at.namespace, apply.Directory(a.dir))
 	if err != nil {
 		return nil, err
+	}
+	if len(set.Objects) == 0 && !a.empty {
+		return nil, fmt.Errorf("%s: its files hold no object, so all of the set would be pruned — correct them, or give --allow-empty to have that", a.dir)
 	}
 	if err := set.MapImages(mappings); err != nil {
 		return nil, err

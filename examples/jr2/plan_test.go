@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,5 +63,20 @@ func TestFlagsOfApply(t *testing.T) {
 		if got, err := parseRef(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
+	}
+}
+
+// TestAnEmptiedDirectoryIsRefused: files that were emptied by mistake must not take down what they held.
+func TestAnEmptiedDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "web.yaml"), []byte("# nothing\n"), 0o600))
+	a := applying{dir: dir, name: "web"}
+	want := dir + ": its files hold no object, so all of the set would be pruned — correct them, or give --allow-empty to have that"
+	if _, err := a.read(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	a.empty = true
+	if set, err := a.read(); err != nil || len(set.Objects) != 0 {
+		t.Errorf("with --allow-empty: %v, %v", set, err)
 	}
 }
