@@ -53,7 +53,8 @@ type BuildResult struct {
 	Users map[string]string
 }
 
-// A Deliverer brings an image to where the nodes of a cluster find it.
+// A Deliverer brings an image to where the nodes of a cluster find it. One that also has MayPush(context.Context, Image) error, as
+// Registry has, is asked before an image is built for it.
 type Deliverer interface {
 	// Have says whether the image is there already, made for the same Instance and for every platform.
 	Have(ctx context.Context, img Image, instance string, platformSet []string) (Delivered, bool, error)

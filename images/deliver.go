@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -21,6 +22,8 @@ type Options struct {
 	BuildArgs map[string]string
 	// Events takes each Event, one at a time, in order; nil means none.
 	Events func(Event)
+	// Silence is how long a registry may neither take nor send a byte of our own requests; 0 means a minute.
+	Silence time.Duration
 	// Deliverer replaces the registry; nil means Registry with the fields above.
 	Deliverer Deliverer
 }
@@ -34,7 +37,7 @@ type Options struct {
 func Deliver(ctx context.Context, d *Decision, builder func(context.Context) (Builder, error), opts Options) (map[string]Delivered, error) {
 	run := &delivery{decision: d, connect: builder, opts: opts, deliverer: opts.Deliverer, emit: opts.Events}
 	if run.deliverer == nil {
-		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure}
+		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure, Silence: opts.Silence}
 	}
 	if run.emit == nil {
 		run.emit = func(Event) {}
@@ -77,6 +80,13 @@ func (r *delivery) image(ctx context.Context, img Image) (Delivered, error) {
 		if have {
 			r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: got.User, Source: "registry"})
 			return got, nil
+		}
+	}
+	if asks, ok := r.deliverer.(interface {
+		MayPush(context.Context, Image) error
+	}); ok {
+		if err := asks.MayPush(ctx, img); err != nil {
+			return Delivered{}, err
 		}
 	}
 	if err := r.prepare(ctx); err != nil {

@@ -3,6 +3,7 @@ package images
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -102,21 +103,32 @@ func (e *PushError) Error() string {
 // Unauthorized says whether the registry refused the credentials. The builder passes a registry's answer on as text alone.
 func (e *PushError) Unauthorized() bool { return strings.Contains(e.Err.Error(), "401 Unauthorized") }
 
+// Busy says whether the registry asked for patience.
+func (e *PushError) Busy() bool { return strings.Contains(e.Err.Error(), "429 Too Many Requests") }
+
 func (e *PushError) Unwrap() error { return e.Err }
 
-// A RegistryError says that a registry did not let us read an image.
+// A RegistryError says that a registry did not let us read an image, or will not let us push one.
 type RegistryError struct {
 	Ref string
 	// Host is the registry.
 	Host string
 	// Unauthorized says that the registry refused the credentials (or their absence) with 401.
 	Unauthorized bool
-	Err          error
+	// Push says that the question was whether the credentials may push.
+	Push bool
+	Err  error
 }
 
 func (e *RegistryError) Error() string {
 	if e.Unauthorized {
 		return fmt.Sprintf("registry %s refuses the credentials for %s — log in first: docker login %s (%v)", e.Host, e.Ref, e.Host, e.Err)
+	}
+	switch {
+	case e.Push && !hasStatus(e.Err, http.StatusForbidden):
+		return fmt.Sprintf("registry %s cannot take %s, so nothing was built: %v", e.Host, e.Ref, e.Err)
+	case e.Push:
+		return fmt.Sprintf("registry %s does not let these credentials push %s, so nothing was built: %v", e.Host, e.Ref, e.Err)
 	}
 	return fmt.Sprintf("registry %s cannot be asked for %s: %v", e.Host, e.Ref, e.Err)
 }

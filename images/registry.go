@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,10 +31,13 @@ type Registry struct {
 	Transport http.RoundTripper
 	// Insecure lists hosts ("host" or "host:port") that may be spoken to by plain http, by us and by the builder.
 	Insecure []string
+	// Silence is how long a registry may neither take nor send a byte; 0 means a minute.
+	Silence time.Duration
 }
 
-// Have asks the registry for img. An image counts when it has one manifest per platform, each made for its platform and labelled
-// as a Sandbox Image of the instance, and one USER: anything else that stands under the tag is built over.
+// Have asks the registry for img: one HEAD, and when something stands under the tag, its manifests and configurations by digest. An image
+// counts when it has one manifest per platform, each made for its platform and labelled as a Sandbox Image of the instance, and one USER:
+// anything else is built over.
 //
 // A registry that answers 403 hides what it has, so nothing is known and the answer is no; any other failure is a *RegistryError.
 func (r *Registry) Have(ctx context.Context, img Image, instance string, platformSet []string) (Delivered, bool, error) {
@@ -41,10 +45,19 @@ func (r *Registry) Have(ctx context.Context, img Image, instance string, platfor
 	if err != nil {
 		return Delivered{}, false, err
 	}
-	found, err := r.inspect(ctx, ref)
-	var status *transport.Error
+	at := ref
+	desc, err := remote.Head(ref, r.options(ctx)...)
 	switch {
-	case isAbsent(err), errors.As(err, &status) && status.StatusCode == http.StatusForbidden:
+	case err == nil:
+		at = ref.Context().Digest(desc.Digest.String())
+	case isAbsent(err), hasStatus(err, http.StatusForbidden):
+		return Delivered{}, false, nil
+	case !hasStatus(err, http.StatusMethodNotAllowed): // one that knows no HEAD is asked by GET
+		return Delivered{}, false, registryError(ref, err)
+	}
+	found, err := r.inspect(ctx, at)
+	switch {
+	case isAbsent(err), hasStatus(err, http.StatusForbidden):
 		return Delivered{}, false, nil
 	case err != nil:
 		return Delivered{}, false, err
@@ -58,6 +71,42 @@ func (r *Registry) Have(ctx context.Context, img Image, instance string, platfor
 	return Delivered{Ref: img.Ref, Digest: found.digest, User: user}, true, nil
 }
 
+// MayPush asks whether the credentials may push img, before anything is built for it: it opens an upload and gives it up. A
+// *RegistryError with Push says that they may not, or that the registry can't be asked.
+func (r *Registry) MayPush(ctx context.Context, img Image) error {
+	ref, err := r.parse(img.Ref)
+	if err != nil {
+		return err
+	}
+	again := transport.NewRetry(r.transport(), transport.WithRetryStatusCodes(busyStatuses()...),
+		transport.WithRetryBackoff(remote.Backoff{Duration: time.Second, Factor: 3, Jitter: 0.1, Steps: 3})) // as the library's other requests
+	within := roundTripFunc(func(req *http.Request) (*http.Response, error) {
+		if req.Method != http.MethodDelete { // giving up the upload happens after the call
+			req = req.WithContext(ctx)
+		}
+		return again.RoundTrip(req)
+	})
+	if err := remote.CheckPushPermission(ref, r.keychain(), within); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		failed := registryError(ref, err)
+		failed.Push = true
+		return failed
+	}
+	return nil
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func hasStatus(err error, code int) bool {
+	var status *transport.Error
+	return errors.As(err, &status) && status.StatusCode == code
+}
+
 // Send builds and pushes through b, then reads the pushed digest back: each child of a manifest list must be made for the
 // platform of its descriptor (*PlatformError), and all must declare one USER (*UserError).
 func (r *Registry) Send(ctx context.Context, b Builder, req BuildRequest) (Delivered, error) {
@@ -67,7 +116,7 @@ func (r *Registry) Send(ctx context.Context, b Builder, req BuildRequest) (Deliv
 	}
 	req.Keychain, req.Transport = r.keychain(), r.transport()
 	req.Insecure = r.insecure(ref.Context().RegistryStr())
-	result, err := b.Build(ctx, req)
+	result, err := r.build(ctx, b, req, ref)
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -89,6 +138,25 @@ func (r *Registry) Send(ctx context.Context, b Builder, req BuildRequest) (Deliv
 	return Delivered{Ref: req.Ref, Digest: found.digest, User: user}, nil
 }
 
+// busyRetries is how often a push is made again that the registry refused for being busy. The builder has all of the image then.
+const busyRetries = 3
+
+// build builds, and again when only the push failed because the registry is busy: builders try other failures again by themselves. The
+// question in between waits as long as the registry asks for.
+func (r *Registry) build(ctx context.Context, b Builder, req BuildRequest, ref name.Reference) (BuildResult, error) {
+	for retry := 0; ; retry++ {
+		result, err := b.Build(ctx, req)
+		var push *PushError
+		if err == nil || retry == busyRetries || !errors.As(err, &push) || !push.Busy() {
+			return result, err
+		}
+		if err := sleep(ctx, time.Second<<retry); err != nil {
+			return result, err
+		}
+		remote.Head(ref, r.options(ctx)...) //nolint:errcheck // asked for the wait alone
+	}
+}
+
 func (r *Registry) keychain() authn.Keychain {
 	if r.Keychain == nil {
 		return authn.DefaultKeychain
@@ -101,7 +169,7 @@ func (r *Registry) transport() http.RoundTripper {
 	if inner == nil {
 		inner = remote.DefaultTransport
 	}
-	return &guard{inner: inner, insecure: r.insecure}
+	return &guard{inner: &patient{inner: inner, silence: r.Silence}, insecure: r.insecure}
 }
 
 // insecure says whether host was marked for plain http.
@@ -134,10 +202,14 @@ func remoteOptions(ctx context.Context, keychain authn.Keychain, transport http.
 		remote.WithAuthFromKeychain(keychain),
 		remote.WithTransport(transport),
 		remote.WithUserAgent("jr2"),
-		// The library's own list, and 429: a registry under load asks for patience.
-		remote.WithRetryStatusCodes(http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout),
+		remote.WithRetryStatusCodes(busyStatuses()...),
 	}
+}
+
+// busyStatuses are the answers after which a request is made again: the library's own list, and 429: a registry under load asks for patience.
+func busyStatuses() []int {
+	return []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 }
 
 // guard keeps requests, and the credentials in them, from going out by plain http. The library would try it for every private
@@ -171,10 +243,6 @@ func isAbsent(err error) bool {
 		strings.Contains(status.Request.URL.Path, "/manifests/")
 }
 
-func registryError(ref name.Reference, err error) error {
-	var status *transport.Error
-	return &RegistryError{
-		Ref: ref.String(), Host: ref.Context().RegistryStr(), Err: err,
-		Unauthorized: errors.As(err, &status) && status.StatusCode == http.StatusUnauthorized,
-	}
+func registryError(ref name.Reference, err error) *RegistryError {
+	return &RegistryError{Ref: ref.String(), Host: ref.Context().RegistryStr(), Err: err, Unauthorized: hasStatus(err, http.StatusUnauthorized)}
 }

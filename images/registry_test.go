@@ -376,7 +376,7 @@ func TestRegistryAnswers(t *testing.T) {
 		var n atomic.Int64
 		return func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.Contains(r.URL.Path, path) && r.Method == http.MethodGet && n.Add(1) <= times {
+				if strings.Contains(r.URL.Path, path) && (r.Method == http.MethodGet || r.Method == http.MethodHead) && n.Add(1) <= times {
 					w.WriteHeader(code)
 					return
 				}
