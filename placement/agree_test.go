@@ -163,7 +163,8 @@ func TestAgreesWithTheRealScheduler(t *testing.T) {
 	s.ground(t)
 	t.Run("cases", s.cases)
 	t.Run("generated", s.generated)
-	t.Run("room", s.room)
+	t.Run("room on nodes", s.roomOnNodes)
+	t.Run("room in quotas", s.room)
 }
 
 // ground makes what pods name.
@@ -384,6 +385,42 @@ func madeUp(random *rand.Rand, name string) *corev1.Pod {
 		hostPort(8000 + int32(random.IntN(2)))(pod)
 	}
 	return pod
+}
+
+// roomOnNodes makes pods until the scheduler finds no node for one: so many must Room have counted.
+func (s *scheduled) roomOnNodes(t *testing.T) {
+	for _, test := range []struct{ shape *corev1.Pod }{
+		{asks("by-cpu", "cpu=900m", selecting(map[string]string{"zone": "c"}))},
+		{asks("by-memory", "memory=7Gi", selecting(map[string]string{"zone": "a"}))},
+		{asks("tolerant", "cpu=1", tolerating(corev1.Toleration{Key: "gpu", Operator: "Exists"}), selecting(map[string]string{"zone": "b"}))},
+		{asks("apart", "", as("apart"), affinityTo("apart", corev1.LabelHostname, true))},
+		{asks("spread", "cpu=1500m", as("even"), spreadBy("zone"))},
+		{asks("port", "", hostPort(9000))},
+		{asks("sidecars", "cpu=200m", inits(container("x", "cpu=1"), sidecar("y", "cpu=700m")))},
+		{asks("nowhere-at-all", "cpu=64")},
+	} {
+		facts := s.facts(t, test.shape.Namespace)
+		room := placement.Room(test.shape, facts, placement.RoomOptions{})
+		var made []*corev1.Pod
+		for i := range room.More + 2 {
+			pod := test.shape.DeepCopy()
+			pod.Name = fmt.Sprintf("room-%s-%d", pod.Name, i)
+			created, err := s.client.CoreV1().Pods(pod.Namespace).Create(t.Context(), withImages(pod), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, created)
+			if created, _ = s.verdict(t, created); created.Spec.NodeName == "" {
+				break
+			}
+		}
+		if int64(len(made)) != room.More+1 {
+			t.Errorf("%s: %d were placed and then one was not; the room was %s", test.shape.Name, len(made)-1, room)
+		}
+		for _, pod := range made {
+			s.gone(t, pod)
+		}
+	}
 }
 
 // room makes Sandboxes' pods in many namespaces, each with quotas of its own, until one is not let in.

@@ -79,13 +79,6 @@ func (a *amounts) add(b amounts) {
 	}
 }
 
-// each calls f for each resource of which something is asked, in one order.
-func (a *amounts) each(order []corev1.ResourceName, f func(corev1.ResourceName, int64)) {
-	for _, name := range order {
-		f(name, a.of(name))
-	}
-}
-
 func (a *amounts) of(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:

@@ -445,11 +445,45 @@ func TestExplainGrowsWithTheNodes(t *testing.T) {
 	}
 }
 
+func TestExplainTellsThatANodeGoes(t *testing.T) {
+	pod := asking("")
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: "Exists"}}
+	got := placement.Explain(pod, []corev1.Node{machine("goes", "", "karpenter.sh/disrupted:NoSchedule"), machine("stays", "", "x:NoSchedule"), machine("soft", "", "karpenter.sh/disrupted:PreferNoSchedule")}, placement.ExplainOptions{})
+	for _, n := range got.Nodes { // the scheduler binds there, so it is usable
+		if n.Answer != placement.Usable || n.Leaving != (n.Node == "goes") {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+func TestWhyCountsManyNodes(t *testing.T) {
+	var nodes []corev1.Node
+	for i := range 9 {
+		nodes = append(nodes, cordoned(machine(fmt.Sprint("n", i), "")))
+	}
+	if why := placement.Explain(asking(""), nodes, placement.ExplainOptions{}).Why(); why != "n0, n1, n2, n3, n4 and 4 more: is cordoned" {
+		t.Errorf("got %s", why)
+	}
+}
+
 func BenchmarkExplain(b *testing.B) {
 	nodes, pods := many(10000)
 	pod := spreading()
 	b.ReportAllocs()
 	for b.Loop() {
 		placement.Explain(pod, nodes, placement.ExplainOptions{Pods: pods})
+	}
+}
+
+func BenchmarkRoom(b *testing.B) {
+	nodes, pods := many(10000)
+	facts := &placement.Facts{Nodes: nodes, Pods: pods}
+	for name, pod := range map[string]*corev1.Pod{"alone": asking("cpu=1 memory=1Gi"), "spread": spreading()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				placement.Room(pod, facts, placement.RoomOptions{})
+			}
+		})
 	}
 }

@@ -49,7 +49,7 @@ func (q *question) answer(i int) NodeAnswer {
 		reasons = append(reasons, Reason{Code: ReasonPort, Answer: Full, Text: "has a pod that holds the host port that the pod wants", Scheduler: wordsPort})
 	}
 	reasons = q.appendRoom(reasons, i)
-	reasons = q.appendSpread(reasons, node)
+	reasons = q.appendSpread(reasons, i)
 	reasons = q.pods.appendReasons(reasons, node)
 	for _, reason := range reasons {
 		if reason.Answer.worse(answer.Answer) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	podresources "k8s.io/component-helpers/resource"
 )
 
@@ -178,7 +177,7 @@ func (q *question) takesMore(i int) bool {
 		return false
 	}
 	for n := range q.spread {
-		if !q.spread[n].holds(node) {
+		if !q.spread[n].holds(i) {
 			return false
 		}
 	}
@@ -198,8 +197,8 @@ func (q *question) place(i int, times int64) {
 	on.ports = append(on.ports, q.ports...)
 	for n := range q.spread {
 		s := &q.spread[n]
-		if s.self > 0 && !s.selector.Empty() && hasKeys(node, q.spread) && q.eligible(node, s.honors) && s.selector.Matches(labels.Set(q.pod.Labels)) {
-			s.counts[node.Labels[s.key]] += int(times)
+		if s.self > 0 && !s.selector.Empty() && hasKeys(node, q.spread) && q.eligible(node, s.honors) {
+			*s.at[i] += int(times)
 			s.lowSet = false
 		}
 	}
@@ -235,7 +234,9 @@ func (q *question) placeEach(more []int64, most int64) (placed int64, stopped bo
 func (q *question) crowd(i int) int {
 	crowd := 0
 	for n := range q.spread {
-		crowd += q.spread[n].counts[q.nodes[i].Labels[q.spread[n].key]]
+		if at := q.spread[n].at[i]; at != nil {
+			crowd += *at
+		}
 	}
 	return crowd
 }

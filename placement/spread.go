@@ -16,8 +16,9 @@ type spread struct {
 	selector labels.Selector
 	// self is 1 when the pod counts itself.
 	self int
-	// counts are the matching pods of each eligible domain.
-	counts map[string]int
+	// counts are the matching pods of each eligible domain, and at is the count of each node's domain: nil where the node has no such label.
+	counts map[string]*int
+	at     []*int
 	honors honors
 	// low is least, kept until a count changes.
 	low    int
@@ -46,7 +47,7 @@ func spreadsOf(q *question) []spread {
 			}
 		}
 		s := spread{
-			key: constraint.TopologyKey, skew: int(constraint.MaxSkew), domains: 1, selector: selector, counts: map[string]int{},
+			key: constraint.TopologyKey, skew: int(constraint.MaxSkew), domains: 1, selector: selector, counts: map[string]*int{}, at: make([]*int, len(q.nodes)),
 			honors: honors{affinity: true},
 		}
 		if constraint.MinDomains != nil {
@@ -69,11 +70,34 @@ func spreadsOf(q *question) []spread {
 		}
 		for n := range all {
 			if q.eligible(&q.nodes[i], all[n].honors) {
-				all[n].counts[q.nodes[i].Labels[all[n].key]] += all[n].count(q.on[i].pods, q.pod.Namespace)
+				*all[n].domain(q.nodes[i].Labels[all[n].key]) += all[n].count(q.on[i].pods, q.pod.Namespace)
 			}
 		}
 	}
+	for n := range all {
+		all[n].seat(q.nodes)
+	}
 	return all
+}
+
+// domain is the count of an eligible domain.
+func (s *spread) domain(value string) *int {
+	if s.counts[value] == nil {
+		s.counts[value] = new(int)
+	}
+	return s.counts[value]
+}
+
+// seat finds each node's count. A domain without an eligible node has none of its own and stays at zero.
+func (s *spread) seat(nodes []corev1.Node) {
+	nobody := new(int)
+	for i := range nodes {
+		if value, ok := nodes[i].Labels[s.key]; ok {
+			if s.at[i] = s.counts[value]; s.at[i] == nil {
+				s.at[i] = nobody
+			}
+		}
+	}
 }
 
 func equals(key, value string) labels.Requirements {
@@ -136,31 +160,29 @@ func (s *spread) countLeast() int {
 	}
 	first, least := true, 0
 	for _, count := range s.counts {
-		if first || count < least {
-			first, least = false, count
+		if first || *count < least {
+			first, least = false, *count
 		}
 	}
 	return least
 }
 
 // holds says whether the constraint still holds with the pod on this node.
-func (s *spread) holds(node *corev1.Node) bool {
-	domain, ok := node.Labels[s.key]
-	return ok && s.counts[domain]+s.self-s.least() <= s.skew
+func (s *spread) holds(i int) bool {
+	return s.at[i] != nil && *s.at[i]+s.self-s.least() <= s.skew
 }
 
 // appendSpread tells the first constraint that does not hold, as the scheduler does.
-func (q *question) appendSpread(reasons []Reason, node *corev1.Node) []Reason {
-	for i := range q.spread {
-		s := &q.spread[i]
-		if _, ok := node.Labels[s.key]; !ok {
+func (q *question) appendSpread(reasons []Reason, i int) []Reason {
+	for n := range q.spread {
+		s := &q.spread[n]
+		if s.at[i] == nil {
 			return append(reasons, Reason{Code: ReasonSpreadKey, Answer: Never, Scheduler: wordsSpreadKey,
 				Text: fmt.Sprintf("lacks the label %s that a topology spread constraint counts by", s.key)})
 		}
-		if !s.holds(node) {
-			domain := node.Labels[s.key]
+		if !s.holds(i) {
 			return append(reasons, Reason{Code: ReasonSpread, Answer: Full, Scheduler: wordsSpread,
-				Text: fmt.Sprintf("has %d such pods in %s=%s where another has %d, and the pod's topology spread constraint allows a difference of %d", s.counts[domain], s.key, domain, s.least(), s.skew)})
+				Text: fmt.Sprintf("has %d such pods in %s=%s where another has %d, and the pod's topology spread constraint allows a difference of %d", *s.at[i], s.key, q.nodes[i].Labels[s.key], s.least(), s.skew)})
 		}
 	}
 	return reasons
