@@ -170,6 +170,9 @@ func askRegistries(registry images.Registry) func(context.Context, string) (pref
 
 // briefly is why a registry gave no answer, without the address that was asked: the note about it names the image.
 func briefly(err error) error {
+	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
+		return errors.New(lookup.Err)
+	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) {
 		return dial.Err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,9 @@ func TestAskRegistries(t *testing.T) {
 	}
 	if found, err := ask(t.Context(), registry.Host+"/jarvis/api:2"); err != nil || !found.Missing {
 		t.Errorf("no such image: %+v, %v", found, err)
+	}
+	if err := briefly(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a.example", Server: "192.0.2.1:53"}}); err.Error() != "no such host" {
+		t.Errorf("a host that is not known: %v", err)
 	}
 	if found, err := ask(t.Context(), "127.0.0.1:1/jarvis/api:1"); err == nil || found.Missing || strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("nobody answers: %+v, %v", found, err)
