@@ -35,7 +35,7 @@ func applyCommand(streams Streams) *cobra.Command {
 		Short: "Apply a directory of manifests, or a kustomization, in the order of its waves",
 		Long: "Apply brings the objects of a directory into the cluster: checked first, in the order of their waves, with their hooks,\n" +
 			"waited for until all are ready. What the directory held at the last apply and holds no longer is pruned.",
-		Args: cobra.ExactArgs(1),
+		Args: oneDirectory,
 		RunE: func(command *cobra.Command, args []string) error {
 			a.dir = args[0]
 			return a.run(command.Context())
@@ -44,12 +44,12 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&a.at.context, "context", "", "kubeconfig context (default: the current one)")
 	flags.StringVar(&a.at.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
-	flags.BoolVar(&a.at.embedded, "embedded", false, "use the cluster that `up --embedded` keeps")
-	flags.StringVarP(&a.at.namespace, "namespace", "n", "", "where the record of the set is kept (default: the namespace that the set brings, else the context's)")
+	flags.BoolVar(&a.at.embedded, "embedded", false, "use the cluster that up --embedded keeps")
+	flags.StringVarP(&a.at.namespace, "namespace", "n", "", "where the record of the set is kept; it places no object (default: the namespace that the set brings, else the context's)")
 	flags.StringVar(&a.name, "name", "", "name of the set; with the namespace it says what belongs to it (default: the directory's)")
 	flags.BoolVar(&a.plan, "plan", false, "say what would change and write nothing; exit code 0: nothing, 2: something")
 	flags.StringArrayVar(&a.images, "image", nil, "NAME=REF, or NAME=@DIGEST: what the images of a name become, for this apply")
-	flags.BoolVar(&a.options.Prune, "prune", true, "remove what left the directory since the last apply")
+	flags.BoolVar(&a.options.Prune, "prune", true, "remove what left the directory since the last apply; what holds data stays, see --prune-data")
 	flags.BoolVar(&a.empty, "allow-empty", false, "go on when the directory holds no object, which prunes all of the set")
 	flags.StringArrayVar(&a.pruneData, "prune-data", nil, "an object that may be pruned although it holds data, such as \"PersistentVolumeClaim demo/state\"")
 	flags.StringSliceVar(&a.options.Conflicts.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
@@ -58,6 +58,14 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags.DurationVar(&a.options.Ready.Timeout, "timeout", 0, "how long one object may take to become ready, without the time in which the cluster has no room (default 3m)")
 	flags.StringVarP(&a.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
 	return command
+}
+
+// oneDirectory says what is missing, where cobra counts.
+func oneDirectory(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("apply takes one directory, and %d were given: jr2 apply DIR", len(args))
+	}
+	return nil
 }
 
 func (a *applying) run(ctx context.Context) error {
@@ -69,7 +77,7 @@ func (a *applying) run(ctx context.Context) error {
 		return a.runPlan(ctx, out)
 	}
 	outcome, err := a.apply(ctx, out)
-	return end(ctx, out, outcome, err)
+	return end(ctx, out, outcome, adoptable(err))
 }
 
 // runPlan prints the plan, and tells by the exit code whether it changes something.
@@ -82,7 +90,15 @@ func (a *applying) runPlan(ctx context.Context, out applyPrinter) error {
 	if err != nil {
 		return end(ctx, out, nil, err)
 	}
-	return endPlan(ctx, out, plan, plan.Err())
+	return endPlan(ctx, out, plan, adoptable(plan.Err()))
+}
+
+// adoptable names the flag that helps with an object of another set.
+func adoptable(err error) error {
+	if owned := (*apply.OwnedError)(nil); errors.As(err, &owned) {
+		return fmt.Errorf("%w — or take what belongs to another set over, with --adopt", err)
+	}
+	return err
 }
 
 func (a *applying) apply(ctx context.Context, out applyPrinter) (*apply.Outcome, error) {
@@ -190,8 +206,8 @@ func (a *applying) setName() (string, error) {
 		}
 		name = filepath.Base(dir)
 	}
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return "", fmt.Errorf("%q can't be the name of a set: %s — give another with --name", name, problems[0])
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return "", fmt.Errorf("%q can't be the name of a set: it takes lower case letters, digits and '-' between them, 63 at most — give another with --name", name)
 	}
 	return name, nil
 }

@@ -36,7 +36,7 @@ func downCommand(streams Streams) *cobra.Command {
 	flags.StringVarP(&d.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.DurationVar(&d.options.Timeout, "timeout", 0, "how long to wait for what is deleted (default: as long as pods may drain, 13m)")
 	flags.BoolVar(&d.options.Yes, "yes", false, "remove without asking")
-	flags.BoolVar(&d.embedded, "embedded", false, "use the cluster that `up --embedded` keeps")
+	flags.BoolVar(&d.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&d.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
 	return command
 }

@@ -232,7 +232,7 @@ func (s *site) testPruned(t *testing.T) {
 	_, err = s.client.CoreV1().Secrets("jarvis").Get(t.Context(), "jarvis-generated", metav1.GetOptions{})
 	must(t, err)
 	run, err = s.apply(t, "--name", "other")
-	if err == nil || !strings.Contains(run.err.String(), "belongs to the set jarvis/jarvis") {
+	if err == nil || !strings.Contains(run.err.String(), "belongs to the set jarvis/jarvis") || !strings.Contains(run.err.String(), "--adopt") {
 		t.Errorf("another set: %v\n%s", err, run.err)
 	}
 	var events *corev1.EventList

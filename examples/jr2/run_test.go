@@ -44,9 +44,9 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"down", "a", "b"}, `error: accepts at most 1 arg(s), received 2`},
 		{[]string{"down", "-o", "yaml"}, `error: --output "yaml": want text or json`},
 		{[]string{"plan", "--yes"}, `error: unknown flag: --yes`}, // a plan asks nobody
-		{[]string{"apply"}, `error: accepts 1 arg(s), received 0`},
+		{[]string{"apply"}, `error: apply takes one directory, and 0 were given: jr2 apply DIR`},
 		{[]string{"apply", ".", "-o", "yaml"}, `error: --output "yaml": want text or json`},
-		{[]string{"apply", ".", "--name", "A"}, `error: "A" can't be the name of a set: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') — give another with --name`},
+		{[]string{"apply", ".", "--name", "A"}, `error: "A" can't be the name of a set: it takes lower case letters, digits and '-' between them, 63 at most — give another with --name`},
 		{[]string{"apply", ".", "--name", "a", "--image", "web"}, `error: --image "web": want NAME=REF or NAME=@DIGEST`},
 		{[]string{"apply", ".", "--name", "a", "--prune-data", "state"}, `error: --prune-data "state": want an object as it is printed, such as "PersistentVolumeClaim demo/state"`},
 		{[]string{"apply", "nowhere"}, `error: nowhere: no such file or directory`},
@@ -142,6 +142,17 @@ func TestHelpOfDown(t *testing.T) {
 	for _, flag := range []string{"--all", "--context", "--kubeconfig", "-n, --namespace", "--timeout", "--yes", "--embedded", "-o, --output"} {
 		if !strings.Contains(s.out.String(), flag) {
 			t.Errorf("the help has no %s:\n%s", flag, s.out)
+		}
+	}
+}
+
+// A flag's help that quotes a command would show the command as the type of the flag's value.
+func TestFlagsWithoutAValueShowNone(t *testing.T) {
+	for _, command := range []string{"up", "plan", "down", "apply"} {
+		s := newSession()
+		must(t, s.run(t.Context(), command, "--help"))
+		if !strings.Contains(s.out.String(), "      --embedded   ") {
+			t.Errorf("%s:\n%s", command, s.out)
 		}
 	}
 }
