@@ -53,8 +53,12 @@ func (c *converge) decideImages(ctx context.Context) error {
 		c.tell(ImagesNotNeeded{Reason: "the Instance carries no image context; Sandboxes run the stock Harness image"})
 		return nil
 	}
+	local, err := c.localRegistry(ctx)
+	if err != nil {
+		return err
+	}
 	decision, err := images.Plan(ctx, images.Request{
-		Instance: c.inst.Name, Registry: c.registry(), Context: c.cluster.context, Kind: c.cluster.kind(),
+		Instance: c.inst.Name, Registry: c.registry(), Local: local, Context: c.cluster.context, Kind: c.cluster.kind(),
 		Platforms: c.set.Platforms, Contexts: contexts, Previous: c.previous, Force: c.opts.Force,
 	})
 	if err != nil {
@@ -67,11 +71,32 @@ func (c *converge) decideImages(ctx context.Context) error {
 	return nil
 }
 
+// localRegistry asks the cluster, when the registry is on this machine, by which name nodes know it. A cluster that does not let us read
+// that is told as a note: then nodes pull by the name that we push to.
+func (c *converge) localRegistry(ctx context.Context) (images.LocalRegistry, error) {
+	if !images.MayBeLocal(c.registry()) {
+		return images.LocalRegistry{}, nil
+	}
+	const namespace, name = images.LocalRegistryNamespace, images.LocalRegistryConfigMap
+	found, err := c.cluster.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return images.LocalRegistry{}, nil
+	case apierrors.IsForbidden(err):
+		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeRegistryHost, Object: "ConfigMap " + namespace + "/" + name,
+			Message: "it may say by which name nodes know " + c.registry() + ", and may not be read: " + err.Error()})
+		return images.LocalRegistry{}, nil
+	case err != nil:
+		return images.LocalRegistry{}, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return images.ParseLocalRegistry(found.Data)
+}
+
 func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, error) {
 	if c.decision == nil {
 		return nil, nil
 	}
-	builder := lazyBuilder{given: c.opts.Builder, connect: images.ConnectOptions{Address: c.buildkitHost(), Env: c.builderEnv()}}
+	builder := lazyBuilder{given: c.opts.Builder, connect: c.connectOptions()}
 	defer builder.close()
 	return images.Deliver(ctx, c.decision, builder.get, images.Options{
 		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, Insecure: c.opts.InsecureRegistries,
@@ -112,19 +137,19 @@ func (c *converge) recall(ctx context.Context) error {
 	return nil
 }
 
-func (c *converge) buildkitHost() string {
+// connectOptions say where a builder is looked up: nothing of the process's own environment counts unless the caller passed it.
+func (c *converge) connectOptions() images.ConnectOptions {
+	opts := c.opts.Buildkit
 	if c.opts.BuildkitHost != "" {
-		return c.opts.BuildkitHost
+		opts.Address = c.opts.BuildkitHost
 	}
-	return c.env["BUILDKIT_HOST"]
-}
-
-// builderEnv is where a builder is looked up: nothing of the process's own environment unless the caller passed it.
-func (c *converge) builderEnv() map[string]string {
-	if c.env == nil {
-		return map[string]string{}
+	if opts.Address == "" {
+		opts.Address = c.env["BUILDKIT_HOST"]
 	}
-	return c.env
+	if opts.Env = c.env; opts.Env == nil {
+		opts.Env = map[string]string{}
+	}
+	return opts
 }
 
 // lazyBuilder connects to BuildKit when the first build needs it.

@@ -60,6 +60,9 @@ type Options struct {
 	Builder images.Builder
 	// BuildkitHost is the address of a BuildKit daemon, as in BUILDKIT_HOST; when empty, the value of Env is taken.
 	BuildkitHost string
+	// Buildkit says more of where a builder is: certificates for TLS, another time limit. Its Address gives way to BuildkitHost, and
+	// its Env is not used.
+	Buildkit images.ConnectOptions
 	// Keychain holds the registry credentials; docker's own configuration when nil.
 	Keychain authn.Keychain
 	// RegistryTransport carries requests to registries, for example with a private CA; the default transport when nil.

@@ -86,7 +86,7 @@ func (p *planning) images(ctx context.Context) error {
 				return err
 			}
 			p.plan.Images = append(p.plan.Images, planned)
-			delivered[image.Key] = images.Delivered{Ref: image.Ref, User: user}
+			delivered[image.Key] = images.Delivered{Ref: image.PullRef(), User: user}
 			if !known {
 				unknown = append(unknown, image.Key)
 			}

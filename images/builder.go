@@ -64,6 +64,7 @@ type Deliverer interface {
 
 // Delivered is an image that nodes can pull.
 type Delivered struct {
+	// Ref is the one by which nodes pull it.
 	Ref string
 	// Digest of what Ref names in the registry; empty for an image that the record let skip.
 	Digest string

@@ -50,6 +50,7 @@ func Deliver(ctx context.Context, d *Decision, builder func(context.Context) (Bu
 			if got, err = run.image(ctx, img); err != nil {
 				return out, err
 			}
+			got.Ref = img.PullRef()
 			byRef[img.Ref] = got
 		}
 		out[img.Key] = got
@@ -70,7 +71,7 @@ type delivery struct {
 func (r *delivery) image(ctx context.Context, img Image) (Delivered, error) {
 	if img.Skip {
 		r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: img.User, Source: "record"})
-		return Delivered{Ref: img.Ref, User: img.User}, nil
+		return Delivered{Ref: img.PullRef(), User: img.User}, nil
 	}
 	if !r.decision.Force {
 		got, have, err := r.deliverer.Have(ctx, img, r.decision.Instance, r.decision.Platforms)

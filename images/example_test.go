@@ -30,6 +30,15 @@ func ExampleContextDigest() {
 	// Output: e13447d07c4d <nil>
 }
 
+// A registry beside a kind cluster: pushed by one name, pulled by another.
+func ExampleParseLocalRegistry() {
+	local, err := images.ParseLocalRegistry(map[string]string{ // the data of ConfigMap kube-public/local-registry-hosting
+		"localRegistryHosting.v1": "host: localhost:5001\nhostFromContainerRuntime: kind-registry:5000\n",
+	})
+	fmt.Println(local.PullName("localhost:5001/team"), err)
+	// Output: kind-registry:5000/team <nil>
+}
+
 func ExamplePlan() {
 	dir := exampleFolder()
 	defer os.RemoveAll(dir)

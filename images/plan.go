@@ -15,6 +15,8 @@ type Request struct {
 	Instance string
 	// Registry is the prefix under which images are pushed; empty means none.
 	Registry string
+	// Local is what the cluster says of a registry beside it; the zero value says nothing.
+	Local LocalRegistry
 	// Context is the name of the kube context, for messages.
 	Context string
 	// Kind says that the context is a kind cluster.
@@ -49,13 +51,23 @@ type Image struct {
 	Name   string
 	Dir    string
 	Digest string // content digest of Dir, 12 hex digits
-	Ref    string
+	Ref    string // under which it is pushed
+	// Pull is the ref by which nodes pull it, and which the record holds; empty means Ref.
+	Pull string
 	// Skip says that the cluster's record proves the image delivered: nothing is built, pushed or asked.
 	Skip bool
 	// Why gives the reason of Skip, or of its absence, in simple words.
 	Why string
 	// User is the recorded USER of a skipped image.
 	User string
+}
+
+// PullRef is the ref by which nodes pull the image.
+func (i Image) PullRef() string {
+	if i.Pull != "" {
+		return i.Pull
+	}
+	return i.Ref
 }
 
 // Needed says whether something has to be built or delivered.
@@ -131,10 +143,15 @@ func decide(ctx context.Context, req Request, c Context) (Image, error) {
 		return Image{}, err
 	}
 	img := Image{Key: c.Key, Name: name, Dir: c.Dir, Digest: digest, Ref: ref}
+	if pull := req.Local.PullName(req.Registry); pull != req.Registry {
+		if img.Pull, err = Ref(pull, req.Instance, name, digest, req.Platforms); err != nil {
+			return Image{}, err
+		}
+	}
 	if img.Key == "" {
 		img.Key = digest
 	}
-	user, recorded := req.Previous.find(img.Key, ref)
+	user, recorded := req.Previous.find(img.Key, img.PullRef())
 	switch {
 	case req.Force:
 		img.Why = "forced"
@@ -142,7 +159,7 @@ func decide(ctx context.Context, req Request, c Context) (Image, error) {
 		img.Skip, img.User, img.Why = true, user, "the cluster's record names it as delivered"
 	case req.Previous == nil || req.Previous.Sandbox[img.Key] == "":
 		img.Why = "the cluster has no record of it"
-	case req.Previous.Sandbox[img.Key] == ref:
+	case req.Previous.Sandbox[img.Key] == img.PullRef():
 		img.Why = "the cluster's record does not say which USER it declares"
 	default:
 		img.Why = "the cluster runs " + req.Previous.Sandbox[img.Key]
