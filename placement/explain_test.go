@@ -359,6 +359,9 @@ func TestF29AGateHoldsAPod(t *testing.T) {
 	if !slices.Equal(got.Gates, []string{"example.com/admission"}) || got.Message() != "" || got.Why() != "the pod is held by the scheduling gate example.com/admission" {
 		t.Errorf("%v %q %q", got.Gates, got.Message(), got.Why())
 	}
+	if full := placement.Explain(pod, []corev1.Node{cordoned(nodes[0])}, placement.ExplainOptions{}); full.Message() != "" || full.Why() != got.Why() {
+		t.Errorf("the scheduler does not speak of a gated pod: %q %q", full.Message(), full.Why())
+	}
 	// A sibling: a gated pod of the cluster holds nothing of a node, and is counted as held by its queue.
 	room := placement.Room(asking("cpu=1"), &placement.Facts{Nodes: nodes, Pods: []corev1.Pod{*pod}}, placement.RoomOptions{})
 	if room.More != 1 || room.Gated != 1 || room.Waiting != 0 {

@@ -76,7 +76,11 @@ func TestRoomByQuota(t *testing.T) {
 		"across namespaces":                {quotas: []corev1.ResourceQuota{quota("q", "pods=0", "pods=0", scoped(corev1.ResourceQuotaScopeCrossNamespacePodAffinity))}, more: -1},
 		"nobody has counted":               {quotas: []corev1.ResourceQuota{quota("q", "pods=5", "")}, more: 0, by: "quota q: nobody has counted yet what is used of pods"},
 		"F16: unstated":                    {quotas: []corev1.ResourceQuota{quota("q", "requests.cpu=5", "requests.cpu=0")}, pod: asking("memory=1Gi"), more: 0, never: true, by: "quota q: wants every container to state requests.cpu"},
-		"the pod states it for all":        {quotas: []corev1.ResourceQuota{quota("q", "limits.cpu=5", "limits.cpu=0")}, more: 5, by: "quota q: limits.cpu 0 used of 5, 1 each"},
+		"the pod states it for all": {quotas: []corev1.ResourceQuota{quota("q", "limits.cpu=5", "limits.cpu=0")}, pod: func() *corev1.Pod {
+			p := sandbox()
+			p.Spec.Containers = []corev1.Container{container("app", "")}
+			return p
+		}(), more: 5, by: "quota q: limits.cpu 0 used of 5, 1 each"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := test.pod
