@@ -122,7 +122,7 @@ func TestExplain(t *testing.T) {
 		"by name":            {pod: withRules(byName("m")), nodes: []corev1.Node{machine("n", "cpu=8"), machine("m", "cpu=8")}, want: []string{"n never: does not match the node affinity that the pod requires", "m usable"}},
 		"by name, elsewhere": {pod: withRules(byName("gone")), nodes: []corev1.Node{machine("n", "cpu=8", "a:NoSchedule")}, want: []string{"n never: does not match the node affinity that the pod requires; has the taint a:NoSchedule, which the pod does not tolerate"}, message: "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."},
 		"another system":     {pod: asking(""), nodes: []corev1.Node{windows}, want: []string{"n never: runs windows, and the pod is for linux"}},
-		"nothing reported":   {pod: asking("cpu=1"), nodes: []corev1.Node{fresh}, want: []string{"n soon: has the taint node.kubernetes.io/not-ready:NoSchedule for now; it is expected to clear by itself; has not reported yet what it has"}},
+		"nothing reported":   {pod: asking("cpu=1"), nodes: []corev1.Node{fresh}, want: []string{"n soon: has the taint node.kubernetes.io/not-ready:NoSchedule for now; it is expected to clear by itself; has not reported yet what it has; has not reported yet what it has of cpu"}},
 		"too small":          {pod: asking("cpu=64 memory=1Gi"), nodes: []corev1.Node{machine("n", "cpu=8 memory=512Mi")}, want: []string{"n never: is too small: cpu 8 allocatable of 64 wanted; is too small: memory 512Mi allocatable of 1Gi wanted"}, message: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."},
 		"no room":            {pod: asking("cpu=4"), nodes: []corev1.Node{machine("n", "cpu=8")}, opts: placement.ExplainOptions{Pods: []corev1.Pod{on("n", "cpu=5")}}, want: []string{"n full: has no room: cpu 3 free of 4 wanted"}, message: "0/1 nodes are available: 1 Insufficient cpu."},
 		"a device":           {pod: asking("nvidia.com/gpu=1"), nodes: []corev1.Node{machine("n", "cpu=8"), machine("g", "nvidia.com/gpu=1")}, want: []string{"n never: is too small: nvidia.com/gpu 0 allocatable of 1 wanted", "g usable"}},
@@ -456,6 +456,14 @@ func TestExplainTellsThatANodeGoes(t *testing.T) {
 		if n.Answer != placement.Usable || n.Leaving != (n.Node == "goes") {
 			t.Errorf("%+v", n)
 		}
+	}
+}
+
+// A node that has just registered says nothing of what it has. The scheduler takes that for nothing.
+func TestExplainOfANodeThatHasNotReported(t *testing.T) {
+	got := placement.Explain(asking("cpu=1"), []corev1.Node{node("n")}, placement.ExplainOptions{})
+	if got.Best() != placement.Soon || got.Message() != "0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods." || got.Why() != "n: has not reported yet what it has" {
+		t.Errorf("%s %q %q", got.Best(), got.Message(), got.Why())
 	}
 }
 

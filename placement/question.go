@@ -72,7 +72,11 @@ func (q *question) appendRoom(reasons []Reason, i int) []Reason {
 	}
 	node, on := &q.nodes[i], &q.on[i]
 	if len(node.Status.Allocatable) == 0 {
-		return append(reasons, Reason{Code: ReasonUnreported, Answer: Soon, Text: "has not reported yet what it has", Scheduler: wordsSlots})
+		reasons = append(reasons, Reason{Code: ReasonUnreported, Answer: Soon, Text: "has not reported yet what it has", Scheduler: wordsSlots})
+		for _, name := range q.order {
+			reasons = append(reasons, Reason{Code: ReasonUnreported, Answer: Soon, Text: fmt.Sprintf("has not reported yet what it has of %s", name), Scheduler: wordsShort + string(name)})
+		}
+		return reasons
 	}
 	if on.slots+1 > on.has.slots {
 		answer := Full
