@@ -230,6 +230,7 @@ func (r *run) applyIndex(ctx context.Context, i int) error {
 	}
 	result, rec, err := r.writeObject(ctx, r.orders[i])
 	if err != nil {
+		r.forget(r.orders[i].ref, err)
 		return err
 	}
 	r.mu.Lock()
@@ -240,6 +241,16 @@ func (r *run) applyIndex(ctx context.Context, i int) error {
 	r.mu.Unlock()
 	r.events.emit(Applied{Ref: result.Ref, Action: result.Action})
 	return nil
+}
+
+// forget takes an object out of what is noted that was announced and can't have been made, because nobody serves its kind: a kind that is
+// spelled wrong would be kept for ever, since nobody could look whether it is there.
+func (r *run) forget(ref Ref, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rec := r.records[ref.key()]; Classify(err) == ClassNoMatch && rec.UID == "" && r.live.hidden(ref) == nil {
+		delete(r.records, ref.key())
+	}
 }
 
 // each calls do for 0 to n-1, so many at a time as the options allow, and joins the errors in order. One failure stops nobody else.

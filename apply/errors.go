@@ -84,7 +84,7 @@ func (e *SetError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-var errNoNamespace = errors.New("the kind lives in a namespace, and the object names none")
+var errNoNamespace = errors.New("the kind lives in a namespace, and the object names none; set metadata.namespace")
 
 // A TerminatingError is a namespace that is being deleted, so that nothing can be written into it.
 type TerminatingError struct {

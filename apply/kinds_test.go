@@ -68,6 +68,10 @@ func TestAKindThatNobodyServesFailsSoon(t *testing.T) {
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
+	// Nothing is left of it: when the kind was only spelled wrong, the next run has nothing to keep or to prune.
+	if refs, err := apply.Owned(t.Context(), typed(t), "app", ns); err != nil || len(refs) != 0 {
+		t.Errorf("the inventory holds %v, %v", refs, err)
+	}
 }
 
 // Field case F23: a dying namespace stops the run, is not told as missing rights, and what holds it is named.

@@ -51,6 +51,15 @@ func documents(v any, origin string) ([]document, []Problem) {
 		return docs, problems
 	}
 	u := &unstructured.Unstructured{Object: m}
+	for _, f := range []string{"name", "namespace"} { // an unquoted y, on or 1 is none
+		if v := dig(m, "metadata", f); v != nil && jsonType(v) != "string" {
+			p := Problem{Origin: origin, Path: "metadata." + f, Text: "want string, got " + jsonType(v)}
+			if u.GetName() != "" {
+				p.Ref = RefOf(u)
+			}
+			return nil, []Problem{p}
+		}
+	}
 	var lacks []string
 	for _, f := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
 		if text(dig(m, f...)) == "" {
@@ -62,9 +71,6 @@ func documents(v any, origin string) ([]document, []Problem) {
 	}
 	if len(lacks) > 0 {
 		return nil, []Problem{{Origin: origin, Text: "the object lacks " + strings.Join(lacks, ", ")}}
-	}
-	if ns := dig(m, "metadata", "namespace"); ns != nil && text(ns) == "" && ns != "" {
-		return nil, []Problem{{Ref: RefOf(u), Origin: origin, Path: "metadata.namespace", Text: "want string, got " + jsonType(ns)}}
 	}
 	list, err := unstructuredOf(u)
 	if err != nil {

@@ -147,7 +147,8 @@ func TestReadRefusesOddYAML(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"boolean key", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  on: x", "in:5: the key on is no text; quote it"},
 		{"null key", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {~: x}", "in:4: the key ~ is no text; quote it"},
-		{"name that is a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 7}", "in:1: the object lacks metadata.name"},
+		{"name that is a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 7}", "in:1: metadata.name: want string, got number"},
+		{"name that is a boolean", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}", "in:1: metadata.name: want string, got boolean"},
 		{"namespace that is a number", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: 7}", "in:1: ConfigMap a: metadata.namespace: want string, got number"},
 		{"version", "apiVersion: a/b/c\nkind: X\nmetadata: {name: a}", "in:1: apiVersion: unexpected GroupVersion string: a/b/c"},
 		{"item of a list", "apiVersion: v1\nkind: List\nitems: [1]", "in:1: items[0]: the document is no object but a number"},
