@@ -77,19 +77,13 @@ func (c *converge) localRegistry(ctx context.Context) (images.LocalRegistry, err
 	if !images.MayBeLocal(c.registry()) {
 		return images.LocalRegistry{}, nil
 	}
-	const namespace, name = images.LocalRegistryNamespace, images.LocalRegistryConfigMap
-	found, err := c.cluster.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
+	local, err := c.cluster.localRegistry(ctx)
+	if apierrors.IsForbidden(err) {
+		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeRegistryHost, Object: "registry " + c.registry(),
+			Message: "the cluster may know the registry by another name, and does not let us read it: " + err.Error()})
 		return images.LocalRegistry{}, nil
-	case apierrors.IsForbidden(err):
-		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeRegistryHost, Object: "ConfigMap " + namespace + "/" + name,
-			Message: "it may say by which name nodes know " + c.registry() + ", and may not be read: " + err.Error()})
-		return images.LocalRegistry{}, nil
-	case err != nil:
-		return images.LocalRegistry{}, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
 	}
-	return images.ParseLocalRegistry(found.Data)
+	return local, err
 }
 
 func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, error) {

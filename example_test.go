@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -118,4 +119,13 @@ func ExampleClusterPublisher() {
 	if err != nil {
 		fmt.Println(err)
 	}
+}
+
+// What would be removed from the Docker Engine of this machine.
+func ExampleGC() {
+	swept, err := jr2.GC(context.Background(), jr2.GCOptions{
+		Config: &rest.Config{Host: "https://127.0.0.1:1"}, DryRun: true, // a cluster that does not answer: nothing may be removed
+	})
+	fmt.Println(swept == nil, strings.HasPrefix(err.Error(), "nothing was swept, because what https://127.0.0.1:1 needs could not be read"))
+	// Output: true true
 }

@@ -65,8 +65,33 @@ func TestDockerEngine(t *testing.T) {
 		{"USERs differ", testUsersDiffer},
 		{"changes while it builds", testChange},
 		{"two platforms", testTwoPlatforms},
+		{"sweep", testEngineSweep}, // last: it removes what the others built
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
+	}
+}
+
+// testEngineSweep removes what was built here, but for what is needed and for what is none of ours.
+func testEngineSweep(t *testing.T, b *bench) {
+	store, err := images.ConnectDocker(t.Context(), images.ConnectOptions{Env: map[string]string{"DOCKER_HOST": b.builder.Address()}})
+	must(t, err)
+	defer store.Close() //nolint:errcheck // the end of the test
+	d := b.decide(t, "needed", map[string]string{"Dockerfile": "FROM " + b.base + "\nCOPY Dockerfile /needed\n"}, "linux/amd64")
+	_, _, err = b.deliver(t, b.builder, d, b.options(nil))
+	must(t, err)
+	roots := &images.Roots{}
+	roots.Add(d.Images[0].Ref)
+	would, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{DryRun: true})
+	must(t, err)
+	done, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{})
+	must(t, err)
+	if len(done.Removed) < 3 || done.Bytes == 0 || !slices.Equal(would.Removed, done.Removed) || done.Kept != 1 {
+		t.Errorf("would sweep %+v, swept %+v", would, done)
+	}
+	left, err := store.Built(t.Context())
+	must(t, err)
+	if len(left) != 1 || !slices.Equal(left[0].Tags, []string{d.Images[0].Ref}) {
+		t.Errorf("left %+v", left)
 	}
 }
 

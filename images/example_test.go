@@ -95,3 +95,26 @@ func exampleFolder() string {
 	}
 	return dir
 }
+
+// Remove what no root names from a store of images, here one in memory.
+func ExampleSweep() {
+	roots := &images.Roots{}
+	roots.Add("registry.example.com/team/jr2-sandbox-app-default:6389bdf72d50-amd64") // what pods and Sandboxes run
+	err := roots.AddMap([]byte(`{"sandbox": {"default": "registry.example.com/team/jr2-sandbox-app-default:6389bdf72d50-amd64"}}`))
+	store := &shelf{held: []images.Stored{
+		{ID: "sha256:1", Tags: []string{"registry.example.com/team/jr2-sandbox-app-default:6389bdf72d50-amd64"}, Bytes: 90_000_000},
+		{ID: "sha256:2", Tags: []string{"registry.example.com/team/jr2-sandbox-app-default:e13447d07c4d-amd64"}, Bytes: 80_000_000},
+	}}
+	swept, failed := images.Sweep(context.Background(), store, roots, images.SweepOptions{DryRun: true})
+	fmt.Println(swept, err, failed)
+	fmt.Println(swept.Removed)
+	// Output:
+	// images: would sweep 1 (up to 80.0 MB), 1 needed <nil> <nil>
+	// [registry.example.com/team/jr2-sandbox-app-default:e13447d07c4d-amd64]
+}
+
+func ExampleConnectDocker() {
+	_, err := images.ConnectDocker(context.Background(), images.ConnectOptions{Env: map[string]string{"DOCKER_HOST": "unix:///nowhere/docker.sock"}})
+	fmt.Println(err)
+	// Output: Docker Engine at unix:///nowhere/docker.sock (DOCKER_HOST is set) does not answer: stat /nowhere/docker.sock: no such file or directory
+}

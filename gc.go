@@ -1,0 +1,178 @@
+package jr2
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/placement/v1alpha1"
+)
+
+// GCOptions say whose images to sweep, and by the needs of which cluster. The zero GCOptions sweeps the Docker Engine that the docker
+// command would use without any variable set, by the kubeconfig's current context.
+type GCOptions struct {
+	// Config, Kubeconfig and Context choose the cluster, as in Options.
+	Config     *rest.Config
+	Kubeconfig string
+	Context    string
+	// Env is where Docker's variables are looked up, as in images.ConnectOptions; nil is empty.
+	Env map[string]string
+	// Store holds the images. Nil looks for the Docker Engine.
+	Store images.Store
+	// DryRun removes nothing and says what would be removed.
+	DryRun bool
+	// Keep are refs that count as needed beside what the cluster names.
+	Keep []string
+}
+
+// GC removes the images that converges built and that nothing in the cluster needs any more. Registries are never swept.
+//
+// Needed is what the image map of any Instance, any Sandbox (a parked one too) or any pod of an Instance or of the operator names, also
+// one that is ending. All of that is read before anything is removed; one read that fails sweeps nothing. A converge that runs at the same
+// time is no root: what it has built and not yet recorded may go, and is built or found in the registry again.
+func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
+	c, err := resolve(Options{Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.dial(); err != nil {
+		return nil, err
+	}
+	roots, err := c.imageRoots(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("nothing was swept, because what %s needs could not be read: %w", c.context, err)
+	}
+	store := opts.Store
+	if store == nil {
+		env := opts.Env
+		if env == nil {
+			env = map[string]string{}
+		}
+		docker, err := images.ConnectDocker(ctx, images.ConnectOptions{Env: env})
+		if err != nil {
+			return nil, fmt.Errorf("nothing was swept: %w", err)
+		}
+		defer docker.Close() //nolint:errcheck // nothing is left to say to it
+		store = docker
+	}
+	return images.Sweep(ctx, store, roots, images.SweepOptions{DryRun: opts.DryRun, Keep: opts.Keep})
+}
+
+// imageRoots reads what anything of jr2 in the cluster names.
+func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
+	roots := &images.Roots{}
+	local, err := c.localRegistry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	roots.Alias(local)
+	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: names.LabelInstance})
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	for _, namespace := range namespaces.Items {
+		if err := c.addImageMap(ctx, namespace.Name, roots); err != nil {
+			return nil, err
+		}
+		if err := c.addSandboxes(ctx, namespace.Name, roots); err != nil {
+			return nil, err
+		}
+		if err := c.addPods(ctx, namespace.Name, roots); err != nil {
+			return nil, err
+		}
+	}
+	return roots, c.addPods(ctx, names.OperatorNamespace, roots)
+}
+
+// localRegistry asks by which name nodes know a registry beside the cluster; not to be told is the zero value.
+func (c cluster) localRegistry(ctx context.Context) (images.LocalRegistry, error) {
+	const namespace, name = images.LocalRegistryNamespace, images.LocalRegistryConfigMap
+	found, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return images.LocalRegistry{}, nil
+	}
+	if err != nil {
+		return images.LocalRegistry{}, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return images.ParseLocalRegistry(found.Data)
+}
+
+func (c cluster) addImageMap(ctx context.Context, namespace string, roots *images.Roots) error {
+	found, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, names.ImagesConfig, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		if text, ok := found.Data[names.ImagesKey]; ok {
+			err = roots.AddMap([]byte(text))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, names.ImagesConfig, err)
+	}
+	return nil
+}
+
+// addSandboxes takes a cluster without the kind for one without Sandboxes.
+func (c cluster) addSandboxes(ctx context.Context, namespace string, roots *images.Roots) error {
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	list, err := client.Resource(v1alpha1.GroupVersion().WithResource("sandboxes")).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) { // of the resource: a namespace that is gone gives an empty list
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list Sandboxes in %s: %w", namespace, err)
+	}
+	for _, item := range list.Items {
+		var sandbox v1alpha1.Sandbox
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &sandbox); err != nil {
+			return fmt.Errorf("Sandbox %s/%s: %w", namespace, item.GetName(), err)
+		}
+		roots.Add(sandbox.Spec.Image)
+		addContainers(roots, sandbox.Spec.InitContainers, sandbox.Spec.Sidecars)
+		addVolumes(roots, sandbox.Spec.Volumes)
+	}
+	return nil
+}
+
+func (c cluster) addPods(ctx context.Context, namespace string, roots *images.Roots) error {
+	list, err := c.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods in %s: %w", namespace, err)
+	}
+	for _, pod := range list.Items {
+		addContainers(roots, pod.Spec.InitContainers, pod.Spec.Containers)
+		for _, container := range pod.Spec.EphemeralContainers {
+			roots.Add(container.Image)
+		}
+		addVolumes(roots, pod.Spec.Volumes)
+	}
+	return nil
+}
+
+func addContainers(roots *images.Roots, lists ...[]corev1.Container) {
+	for _, list := range lists {
+		for _, container := range list {
+			roots.Add(container.Image)
+		}
+	}
+}
+
+func addVolumes(roots *images.Roots, volumes []corev1.Volume) {
+	for _, volume := range volumes {
+		if volume.Image != nil {
+			roots.Add(volume.Image.Reference)
+		}
+	}
+}

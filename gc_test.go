@@ -1,0 +1,86 @@
+package jr2_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"jr2.dev/jr2"
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/names"
+)
+
+// shelf is a store of images in memory; the engine's own is tested where it is made.
+type shelf struct{ tags []string }
+
+func (s *shelf) Built(context.Context) ([]images.Stored, error) {
+	var out []images.Stored
+	for _, tag := range s.tags {
+		out = append(out, images.Stored{ID: tag, Tags: []string{tag}})
+	}
+	return out, nil
+}
+
+func (s *shelf) Remove(_ context.Context, ref string) error {
+	s.tags = slices.DeleteFunc(s.tags, func(tag string) bool { return tag == ref })
+	return nil
+}
+
+// TestGCReadsRootsClusterWide: maps and pods of every Instance count; what cannot be read sweeps nothing.
+func TestGCReadsRootsClusterWide(t *testing.T) {
+	w := theWorld(t, node("a"))
+	for name, labels := range map[string]map[string]string{"gc-one": {names.LabelInstance: "one"}, "gc-two": {names.LabelInstance: "two"}, "gc-other": nil} {
+		_, err := w.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+		must(t, err)
+		defer w.client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}) //nolint:errcheck // the world goes on
+	}
+	maps := w.client.CoreV1().ConfigMaps("gc-one")
+	_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: names.ImagesConfig},
+		Data: map[string]string{names.ImagesKey: `{"sandbox": {"default": "r.test/map:1-amd64"}}`}}, metav1.CreateOptions{})
+	must(t, err)
+	for namespace, image := range map[string]string{"gc-two": "r.test/pod:1-amd64", "gc-other": "r.test/stranger:1-amd64"} {
+		_, err := w.client.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+			ServiceAccountName: "default", AutomountServiceAccountToken: new(bool),
+			InitContainers: []corev1.Container{{Name: "i", Image: strings.Replace(image, ":1", ":init", 1)}},
+			Containers:     []corev1.Container{{Name: "c", Image: image}},
+			Volumes:        []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: strings.Replace(image, ":1", ":volume", 1)}}}},
+		}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	all := []string{"r.test/map:1-amd64", "r.test/map:2-amd64", "r.test/pod:1-amd64", "r.test/pod:init-amd64", "r.test/pod:volume-amd64", "r.test/stranger:1-amd64"}
+	swept := []string{"r.test/map:2-amd64", "r.test/stranger:1-amd64"}
+	store := &shelf{tags: slices.Clone(all)}
+	opts := jr2.GCOptions{Config: w.Config(), Context: contextName, Store: store, DryRun: true}
+	report, err := jr2.GC(t.Context(), opts)
+	must(t, err)
+	if !slices.Equal(report.Removed, swept) || len(store.tags) != len(all) {
+		t.Errorf("%+v, left %q", report, store.tags)
+	}
+
+	opts.DryRun = false
+	limited := rest.CopyConfig(w.Config())
+	limited.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+	opts.Config = limited
+	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "nothing was swept") || len(store.tags) != len(all) {
+		t.Errorf("%v, left %q", err, store.tags)
+	}
+	patch := []byte(`{"data": {"` + names.ImagesKey + `": "no json"}}`)
+	_, err = maps.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+	opts.Config = w.Config()
+	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "nothing was swept") || len(store.tags) != len(all) {
+		t.Errorf("%v, left %q", err, store.tags)
+	}
+	must(t, maps.Delete(t.Context(), names.ImagesConfig, metav1.DeleteOptions{}))
+	report, err = jr2.GC(t.Context(), opts)
+	must(t, err)
+	if len(report.Removed) != 3 || !slices.Equal(store.tags, all[2:5]) {
+		t.Errorf("%+v, left %q", report, store.tags)
+	}
+}
