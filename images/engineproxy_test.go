@@ -1,0 +1,98 @@
+package images_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/client"
+
+	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/devcluster"
+)
+
+// TestEngineWithContainerdStore: an engine that keeps images in containerd's store pushes by itself. None of those can be started here, so a
+// real buildkitd stands behind the two endpoints of an engine's API that lead to its BuildKit.
+func TestEngineWithContainerdStore(t *testing.T) {
+	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, reg.Close()) })
+	options := devcluster.BuildkitOptions{}
+	options.TrustRegistry(reg)
+	daemon, err := devcluster.StartBuildkitd(t.Context(), options)
+	skipWithout(t, err, devcluster.ErrNoBuildkit)
+	t.Cleanup(func() { must(t, daemon.Close()) })
+	behind, err := client.New(t.Context(), daemon.Address)
+	must(t, err)
+	t.Cleanup(func() { behind.Close() }) //nolint:errcheck // the end of the test
+	server := httptest.NewServer(engineAPI(daemon, behind))
+	t.Cleanup(server.Close)
+
+	address := "tcp://" + strings.TrimPrefix(server.URL, "http://")
+	builder, err := images.Connect(t.Context(), images.ConnectOptions{Env: map[string]string{"DOCKER_HOST": address}})
+	must(t, err)
+	t.Cleanup(func() { must(t, builder.Close()) })
+	if place := builder.Place().String(); place != "Docker Engine 29.1.0 at "+address+" (DOCKER_HOST is set)" {
+		t.Errorf("found %s", place)
+	}
+	b := &bench{registry: reg, builder: builder}
+	d := b.decide(t, "toolbox", map[string]string{"Dockerfile": "FROM scratch\nCOPY . /\nUSER 1200\n", "a": "1"}, "linux/amd64")
+	got, events, err := b.deliver(t, builder, d, b.options(nil))
+	must(t, err)
+	if want := []string{"Chosen", "Building", "User", "Pushed"}; got["default"].User != "1200" || !reflect.DeepEqual(kinds(events), want) {
+		t.Errorf("%+v %v", got, kinds(events))
+	}
+	b.checkSingle(t, got["default"])
+}
+
+// engineAPI is as much of an engine's API as leads to BuildKit.
+func engineAPI(daemon *devcluster.Buildkitd, behind *client.Client) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/_ping"):
+			w.Header().Set("Api-Version", "1.52")
+		case strings.HasSuffix(r.URL.Path, "/info"):
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"OSType":"linux","ServerVersion":"29.1.0","DriverStatus":[["driver-type","io.containerd.snapshotter.v1"]]}`)
+		case r.URL.Path == "/grpc":
+			upgrade(w, r, func() (net.Conn, error) { return net.Dial("unix", strings.TrimPrefix(daemon.Address, "unix://")) })
+		case r.URL.Path == "/session":
+			upgrade(w, r, func() (net.Conn, error) {
+				meta := map[string][]string{}
+				for key, values := range r.Header {
+					if key := strings.ToLower(key); strings.HasPrefix(key, "x-docker-") {
+						meta[key] = values
+					}
+				}
+				return behind.Dialer()(r.Context(), r.Header.Get("Upgrade"), meta)
+			})
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// upgrade turns the request's connection into one to what dial reaches.
+func upgrade(w http.ResponseWriter, r *http.Request, dial func() (net.Conn, error)) {
+	inner, err := dial()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer inner.Close() //nolint:errcheck // the client is gone
+	outer, buffered, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer outer.Close() //nolint:errcheck // as above
+	fmt.Fprintf(outer, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+	done := make(chan struct{}, 2)
+	go func() { io.Copy(inner, buffered); done <- struct{}{} }() //nolint:errcheck // the ends tell each other
+	go func() { io.Copy(outer, inner); done <- struct{}{} }()    //nolint:errcheck // as above
+	<-done
+}
