@@ -137,7 +137,7 @@ func (c cluster) addSandboxes(ctx context.Context, namespace string, roots *imag
 	for _, item := range list.Items {
 		var sandbox v1alpha1.Sandbox
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &sandbox); err != nil {
-			return fmt.Errorf("Sandbox %s/%s: %w", namespace, item.GetName(), err)
+			return fmt.Errorf("read Sandbox %s/%s: %w", namespace, item.GetName(), err)
 		}
 		roots.Add(sandbox.Spec.Image)
 		addContainers(roots, sandbox.Spec.InitContainers, sandbox.Spec.Sidecars)

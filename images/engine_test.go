@@ -168,6 +168,7 @@ func testEngineFailures(t *testing.T, b *bench) {
 
 // TestRemoteBuildKit: a buildkitd over TLS gives the digest that one at a socket gives for the same inputs.
 func TestRemoteBuildKit(t *testing.T) {
+	t.Parallel()
 	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, reg.Close()) })

@@ -19,6 +19,7 @@ import (
 // TestEngineWithContainerdStore: an engine that keeps images in containerd's store pushes by itself. None of those can be started here, so a
 // real buildkitd stands behind the two endpoints of an engine's API that lead to its BuildKit.
 func TestEngineWithContainerdStore(t *testing.T) {
+	t.Parallel()
 	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, reg.Close()) })

@@ -71,6 +71,7 @@ func (f *faulty) wrap(next http.Handler) http.Handler {
 // TestRegistryFaults: with a real builder, what a registry does wrong is tried again or is one clear error, and nothing counts as delivered
 // that the registry did not take.
 func TestRegistryFaults(t *testing.T) {
+	t.Parallel()
 	const manifests, blobs, uploads = "/manifests/", "/blobs/", "/blobs/uploads/"
 	cases := []struct {
 		name  string
