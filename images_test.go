@@ -194,11 +194,15 @@ func TestEmulationRule(t *testing.T) {
 	told := w.up(t, folder(t, files), into("rule-emulation"), func(o *jr2.Options) {
 		o.Builder = amd64Only{t}
 		o.RegistryTransport = roundTripper(func(r *http.Request) (*http.Response, error) {
-			status := http.StatusNotFound // it holds nothing
-			if r.URL.Path == "/v2/" {
+			status, header := http.StatusNotFound, http.Header{} // it holds nothing, and takes everything
+			switch {
+			case r.URL.Path == "/v2/":
 				status = http.StatusOK
+			case r.Method == http.MethodPost:
+				status = http.StatusAccepted
+				header.Set("Location", "/v2/upload")
 			}
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+			return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: r}, nil
 		})
 	})
 	headline, more, _ := strings.Cut(rule(t, "error: this host cannot build"), ", then docker ")

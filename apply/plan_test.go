@@ -141,13 +141,19 @@ stringData: {word: `+word+`}`)
 	if !errors.As(err, &moved) {
 		t.Errorf("got %v", err)
 	}
-	// What the server says about a value that it refuses may quote it.
-	for _, data := range []string{"data: {word: not-base64-hush}", "data: {word: {a: hush}}", "data: {word: [hush]}\ntype: kubernetes.io/tls", "type: {a: hush}", "type: kubernetes.io/tls\nstringData: {tls.crt: hush}"} {
+	// What the server says about a value that it refuses may quote it. A value that is no text is refused before the server sees it.
+	for _, data := range []string{"data: {word: not-base64-hush}", "type: {a: hush}", "type: kubernetes.io/tls\nstringData: {tls.crt: hush}"} {
 		bad := set(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: NS}\n"+data)
 		p := mustPlan(t, bad, apply.Options{})
 		_, err := apply.Apply(t.Context(), config(t), bad, apply.Options{})
 		if text := fmt.Sprintf("%s %v %+v %v", p, p.Err(), p.Steps, err); p.Steps[0].Intent != apply.WillFail || apply.Classify(err) != apply.ClassInvalid || strings.Contains(text, "hush") {
 			t.Errorf("%s: %s", data, text)
+		}
+	}
+	for _, data := range []string{"data: {word: {a: hush}}", "data: {word: [hush]}\ntype: kubernetes.io/tls"} {
+		_, err := apply.NewSet("app", ns, objects(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: NS}\n"+data)...)
+		if err == nil || !strings.Contains(err.Error(), "data.word: want string, got ") || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", data, err)
 		}
 	}
 }
