@@ -14,6 +14,8 @@ import (
 	"github.com/docker/cli/cli/context/store"
 	bkclient "github.com/moby/buildkit/client"
 	moby "github.com/moby/moby/client"
+
+	"jr2.dev/jr2/platforms"
 )
 
 // engine is a Docker Engine as a builder.
@@ -22,6 +24,8 @@ type engine struct {
 	// classic says that it keeps images in its own store and not in containerd's: its BuildKit can then neither push nor hand out an
 	// image, which has to be fetched from the store.
 	classic bool
+	// architecture is the one that it runs without emulation.
+	architecture string
 }
 
 // dockerEngine looks for the Docker Engine that the docker command would use.
@@ -73,6 +77,9 @@ func dialEngine(ctx context.Context, api *moby.Client) (*BuildKit, string, error
 		return nil, "", fmt.Errorf("it runs %s containers; Sandboxes are Linux", info.Info.OSType)
 	}
 	e := &engine{api: api, classic: true}
+	if native, err := platforms.Normalize("linux/" + info.Info.Architecture); err == nil {
+		e.architecture = architecture(native)
+	}
 	for _, status := range info.Info.DriverStatus {
 		if status == [2]string{"driver-type", "io.containerd.snapshotter.v1"} {
 			e.classic = false

@@ -47,32 +47,48 @@ func (e *engine) build(ctx context.Context, b *BuildKit, req BuildRequest) (Buil
 			return BuildResult{}, err
 		}
 	}
-	digest, err := e.push(ctx, req, ids)
+	digest, err := e.send(ctx, req, ids)
+	if ctx.Err() != nil {
+		return BuildResult{}, context.Cause(ctx)
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return BuildResult{}, context.Cause(ctx)
-		}
-		return BuildResult{}, &PushError{Name: req.Name, Ref: req.Ref, Err: err}
+		return BuildResult{}, err
 	}
 	return BuildResult{Digest: digest, Users: users(built)}, nil
 }
 
-// push brings the images with these ids from the engine to the registry, and says what the ref names then.
-func (e *engine) push(ctx context.Context, req BuildRequest, ids []string) (digest string, err error) {
+// send brings the images with these ids from the engine to the registry, and says what the ref names then.
+func (e *engine) send(ctx context.Context, req BuildRequest, ids []string) (digest string, err error) {
+	failed := func(err error) error { return &PushError{Name: req.Name, Ref: req.Ref, Err: err} }
+	var images []v1.Image
+	for _, id := range ids {
+		image, remove, err := e.fetch(ctx, id)
+		if err != nil {
+			return "", failed(fmt.Errorf("fetch %s from Docker Engine: %w", id, err))
+		}
+		defer remove()
+		images = append(images, image)
+	}
+	if err := e.checkBases(req, images); err != nil {
+		return "", err
+	}
+	if digest, err = push(ctx, req, images); err != nil {
+		return "", failed(err)
+	}
+	return digest, nil
+}
+
+// push writes one image, or several as a list.
+func push(ctx context.Context, req BuildRequest, images []v1.Image) (digest string, err error) {
 	target, err := req.target()
 	if err != nil {
 		return "", err
 	}
+	if len(images) == 1 {
+		return writeImage(target, images[0], req.remote(ctx))
+	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for i, id := range ids {
-		image, remove, err := e.fetch(ctx, id)
-		if err != nil {
-			return "", fmt.Errorf("fetch %s from Docker Engine: %w", id, err)
-		}
-		defer remove()
-		if len(ids) == 1 {
-			return writeImage(target, image, req.remote(ctx))
-		}
+	for i, image := range images {
 		platform, err := v1.ParsePlatform(req.Platforms[i])
 		if err != nil {
 			return "", err
