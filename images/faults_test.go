@@ -84,7 +84,7 @@ func TestRegistryFaults(t *testing.T) {
 		{"push forbidden", fault{"POST", uploads, 0, answer(403)}, &images.RegistryError{}, "does not let these credentials push", false},
 		{"push broken", fault{"POST", uploads, 0, answer(500)}, &images.RegistryError{}, "so nothing was built", false},
 		{"away for a moment before the build", fault{"POST", uploads, 1, answer(503)}, nil, "", true},
-		{"busy with the question", fault{"HEAD", manifests, 1, answer(429, "Retry-After", "1")}, nil, "", true},
+		{"busy with the question", fault{"HEAD", manifests, 4, answer(429, "Retry-After", "1")}, nil, "", true},
 		{"busy with the push", fault{"PUT", manifests, 1, answer(429, "Retry-After", "1")}, nil, "", true},
 		{"busy for good", fault{"PUT", manifests, 0, answer(429)}, &images.PushError{}, "429 Too Many Requests", true},
 		{"away for a moment", fault{"PUT", manifests, 1, answer(503)}, nil, "", true},
