@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"jr2.dev/jr2/apply"
@@ -264,4 +265,20 @@ func TestPositionsThatAreNoneAreRefused(t *testing.T) {
 			t.Errorf("%d: %q is missing in\n%v", i, text, err)
 		}
 	}
+}
+
+// A Secret that is a hook is not shown to the caller's readers, also when it is joined.
+func TestReadersSeeNoSecretOfAHook(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	s := set(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: words, namespace: NS, annotations: {"+hooked("Sync")+"}}\nstringData: {word: hush}")
+	opts := apply.Options{Ready: apply.WaitOptions{Readers: []apply.Reader{func(u *unstructured.Unstructured) (apply.Status, bool) {
+		t.Errorf("it was shown %s %s", u.GetKind(), u.GetName())
+		return apply.Status{}, false
+	}}}}
+	mustApply(t, s, opts)
+	if err := apply.ForgetHooks(t.Context(), typed(t), s); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, s, opts)
 }

@@ -81,7 +81,7 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 		}
 		return false, final{&ObjectError{Ref: o.ref, Class: ClassAlreadyExists, Err: errForeignHook}}
 	case mark[releaseAnnotation] == body.GetAnnotations()[releaseAnnotation]:
-		if s := r.statusOf(now); !s.Failed && (!s.Done || h.phase != SyncFail) {
+		if s, _ := r.opts.Ready.status(now); !s.Failed && (!s.Done || h.phase != SyncFail) {
 			r.noteHook(o, now)
 			return true, nil
 		}
@@ -115,16 +115,6 @@ func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref 
 		return final{err}
 	}
 	return nil
-}
-
-// statusOf reads an object as the waits do.
-func (r *run) statusOf(o *unstructured.Unstructured) Status {
-	for _, read := range r.opts.Ready.Readers {
-		if s, ok := read(o); ok {
-			return s
-		}
-	}
-	return Ready(o)
 }
 
 // unmapped makes the retrier look again for a kind that arrives.

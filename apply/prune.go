@@ -11,25 +11,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// prune deletes what the inventory lists and the set no longer holds, the last wave first. It returns the results and takes out of
+// prune deletes what the inventory lists and the set no longer holds, the last tier first. It returns the results and takes out of
 // records what is gone or is not ours.
 func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult, error) {
-	var waves [tierCount][]record
+	var tiers [tierCount][]record
 	for _, rec := range slices.SortedFunc(maps.Values(records), func(a, b record) int { return compareRefs(a.Ref, b.Ref) }) {
 		if !r.wanted[rec.key()] {
 			w := tierOf(rec.Ref)
-			waves[w] = append(waves[w], rec)
+			tiers[w] = append(tiers[w], rec)
 		}
 	}
 	var all []ObjectResult
 	for w := tierCount - 1; w >= 0; w-- {
-		results := make([]ObjectResult, len(waves[w]))
-		forget := make([]bool, len(waves[w]))
-		err := r.each(len(waves[w]), func(i int) (err error) {
-			results[i], forget[i], err = r.pruneOne(ctx, waves[w][i])
+		results := make([]ObjectResult, len(tiers[w]))
+		forget := make([]bool, len(tiers[w]))
+		err := r.each(len(tiers[w]), func(i int) (err error) {
+			results[i], forget[i], err = r.pruneOne(ctx, tiers[w][i])
 			return err
 		})
-		for i, rec := range waves[w] {
+		for i, rec := range tiers[w] {
 			if forget[i] {
 				delete(records, rec.key())
 			}

@@ -89,13 +89,13 @@ func (r *run) withoutReplicas(ctx context.Context, o order, now *metav1.PartialO
 	case r.proven(o, now, r.inv.records[o.ref.key()]) || !owns(now, r.opts.FieldManager, "f:spec", "f:replicas"):
 		return o, nil
 	}
-	m, err := r.cluster.mapping(o.ref)
+	at, err := r.cluster.full(o.ref)
 	if err != nil {
 		return o, err
 	}
 	var live *unstructured.Unstructured
 	err = r.retry.do(ctx, o.ref, func(ctx context.Context) (err error) {
-		live, err = r.cluster.dynamic.Resource(m.Resource).Namespace(o.ref.Namespace).Get(ctx, o.ref.Name, metav1.GetOptions{})
+		live, err = at.Get(ctx, o.ref.Name, metav1.GetOptions{})
 		return err
 	})
 	if err != nil {

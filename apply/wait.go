@@ -81,3 +81,16 @@ func (c *cluster) waitWith(ctx context.Context, refs []Ref, opts WaitOptions, ho
 	}
 	return w.run(ctx)
 }
+
+// status is an object's status by the readers, else by Ready; told says that a reader knew it. Secrets are not shown to readers.
+func (o WaitOptions) status(u *unstructured.Unstructured) (s Status, told bool) {
+	if (order{ref: RefOf(u)}).isSecret() {
+		return Ready(u), false
+	}
+	for _, read := range o.Readers {
+		if s, ok := read(u); ok {
+			return s, true
+		}
+	}
+	return Ready(u), false
+}

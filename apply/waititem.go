@@ -154,13 +154,8 @@ func (w *waiter) lookBack(it *waitItem) {
 
 // read is the object's status by the caller's readers, Ready, and what only another request can tell.
 func (w *waiter) read(o *unstructured.Unstructured) Status {
-	for _, reader := range w.opts.Readers {
-		if status, ok := reader(o); ok {
-			return status
-		}
-	}
-	status := Ready(o)
-	if o.GetKind() == "PersistentVolumeClaim" && o.GroupVersionKind().Group == "" && !status.Done && !status.Failed {
+	status, told := w.opts.status(o)
+	if !told && o.GetKind() == "PersistentVolumeClaim" && o.GroupVersionKind().Group == "" && !status.Done && !status.Failed {
 		return w.readClaim(o, status)
 	}
 	return status
