@@ -97,10 +97,10 @@ func (c *Cache) logf(format string, args ...any) {
 }
 
 func (t Tool) pins() (mod, sum []byte, err error) {
-	if mod, err = fs.ReadFile(modules, path.Join("tools", t.Name+".mod")); err != nil {
+	if mod, err = fs.ReadFile(modules, path.Join("tools", t.pinsName()+".mod")); err != nil {
 		return nil, nil, fmt.Errorf("no such tool: %w", err)
 	}
-	if sum, err = fs.ReadFile(modules, path.Join("tools", t.Name+".sum")); err != nil {
+	if sum, err = fs.ReadFile(modules, path.Join("tools", t.pinsName()+".sum")); err != nil {
 		return nil, nil, fmt.Errorf("no such tool: %w", err)
 	}
 	return mod, sum, nil

@@ -160,7 +160,7 @@ func (t Tool) patience() string {
 	switch t.Name {
 	case "kubernetes":
 		return "about 10 minutes"
-	case "runc", "controller-gen":
+	case "runc", "controller-gen", "cni":
 		return "under a minute"
 	default:
 		return "some minutes"

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -12,10 +13,15 @@ var modules embed.FS
 // KubernetesVersion is the version of the control plane that Kubernetes builds.
 const KubernetesVersion = "v1.36.3"
 
+// ContainerdVersion is the version that Containerd builds.
+const ContainerdVersion = "v2.4.2"
+
 // A Tool is a pinned module and what is taken from it.
 type Tool struct {
-	// Name names tools/NAME.mod and tools/NAME.sum.
+	// Name names tools/NAME.mod and tools/NAME.sum, where Pins does not name others.
 	Name string
+	// Pins is the name of the tool whose go.mod and go.sum this one is built from.
+	Pins string
 	// Module is the module that Files are read from.
 	Module string
 	// Packages are the main packages, in the order in which their executables are listed.
@@ -41,6 +47,38 @@ func Kubernetes() Tool {
 		},
 		LDFlags: fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=1 -X %[1]s.gitMinor=36 -X %[1]s.gitTreeState=clean",
 			pkg, KubernetesVersion),
+	}
+}
+
+// Kubelet is a node's agent, of the same version and from the same pins as the control plane: what both are made of is compiled
+// once. It is a tool of its own because most tests need no real node.
+func Kubelet() Tool {
+	kubelet := Kubernetes()
+	kubelet.Name, kubelet.Pins = "kubelet", "kubernetes"
+	kubelet.Packages = []string{"k8s.io/kubernetes/cmd/kubelet"}
+	return kubelet
+}
+
+// Containerd runs a node's containers. Its executables are static: containerd, containerd-shim-runc-v2 and ctr, the client.
+func Containerd() Tool {
+	const cmd = "github.com/containerd/containerd/v2/cmd/"
+	return Tool{
+		Name:     "containerd",
+		Module:   "github.com/containerd/containerd/v2",
+		Packages: []string{cmd + "containerd", cmd + "containerd-shim-runc-v2", cmd + "ctr"},
+		// The version is set by the build elsewhere too: containerd says it to the kubelet, which wants one.
+		LDFlags: "-s -w -X github.com/containerd/containerd/v2/version.Version=" + ContainerdVersion,
+	}
+}
+
+// CNI are the plugins that give a pod its network: bridge, loopback and host-local.
+func CNI() Tool {
+	const plugins = "github.com/containernetworking/plugins/plugins/"
+	return Tool{
+		Name:     "cni",
+		Module:   "github.com/containernetworking/plugins",
+		Packages: []string{plugins + "main/bridge", plugins + "main/loopback", plugins + "ipam/host-local"},
+		LDFlags:  "-s -w",
 	}
 }
 
@@ -90,7 +128,7 @@ func Buildkit() Tool {
 	}
 }
 
-// Runc runs the builder's containers. It is C in part: building it takes a C compiler and libseccomp's headers.
+// Runc runs the containers of the builder and of a real node. It is C in part: building it takes a C compiler and libseccomp's headers.
 func Runc() Tool {
 	return Tool{
 		Name:     "runc",
@@ -112,9 +150,12 @@ func ControllerGen() Tool {
 	}
 }
 
+// pinsName is the name of the pair of files that pins the tool.
+func (t Tool) pinsName() string { return cmp.Or(t.Pins, t.Name) }
+
 // Tools are all tools that this package knows.
 func Tools() []Tool {
-	return []Tool{Etcd(), Kwok(), Kubernetes(), Buildkit(), Runc(), ControllerGen()}
+	return []Tool{Etcd(), Kwok(), Kubernetes(), Buildkit(), Runc(), ControllerGen(), Kubelet(), Containerd(), CNI()}
 }
 
 // ToolNamed finds a tool of Tools.

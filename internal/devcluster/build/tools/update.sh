@@ -34,3 +34,7 @@ pin kwok sigs.k8s.io/kwok v0.8.0 sigs.k8s.io/kwok/cmd/kwok
 pin buildkit github.com/moby/buildkit v0.34.2 github.com/moby/buildkit/cmd/buildkitd github.com/moby/buildkit/cmd/buildctl
 pin runc github.com/opencontainers/runc v1.5.3 github.com/opencontainers/runc
 pin controller-gen sigs.k8s.io/controller-tools v0.21.0 sigs.k8s.io/controller-tools/cmd/controller-gen
+containerd=github.com/containerd/containerd/v2
+pin containerd $containerd v2.4.2 $containerd/cmd/containerd $containerd/cmd/containerd-shim-runc-v2 $containerd/cmd/ctr
+plugins=github.com/containernetworking/plugins
+pin cni $plugins v1.10.0 $plugins/plugins/main/bridge $plugins/plugins/main/loopback $plugins/plugins/ipam/host-local
