@@ -117,10 +117,20 @@ type RegistryError struct {
 	Unauthorized bool
 	// Push says that the question was whether the credentials may push.
 	Push bool
-	Err  error
+	// Mirrors are what the registry's mirrors said before, one error for each; none when it has none.
+	Mirrors []error
+	Err     error
 }
 
 func (e *RegistryError) Error() string {
+	text := e.own()
+	for _, err := range e.Mirrors {
+		text += "; " + err.Error()
+	}
+	return text
+}
+
+func (e *RegistryError) own() string {
 	if e.Unauthorized {
 		return fmt.Sprintf("registry %s refuses the credentials for %s — log in first: docker login %s (%v)", e.Host, e.Ref, e.Host, e.Err)
 	}

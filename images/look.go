@@ -19,6 +19,8 @@ type Target struct {
 	Digest string
 	// Platforms for which it holds an image, in normal form and sorted; none for an artifact that is no image.
 	Platforms []string
+	// Mirror that had it ("mirror.example.com:5000/hub"); empty when the registry itself was asked.
+	Mirror string
 }
 
 // An AbsentError is a registry's clear word that it holds no such image.
@@ -33,7 +35,7 @@ func (e *AbsentError) Unwrap() error { return e.Err }
 // Look asks the registry of ref what it points to. The keychain, the transport and the rule for plain http are those of the Registry.
 //
 // One request reads a manifest list, whose word about platforms is believed; an image without a list, or an entry of a list that states
-// no platform, costs two more for its configuration. Attestations are no platform.
+// no platform, costs two more for its configuration. Attestations are no platform. The registry's Mirrors are asked before it.
 //
 // The error is a *RefError for a text that is no reference, an *AbsentError when the registry says that there is no such image, and a
 // *RegistryError for anything else.
@@ -42,16 +44,22 @@ func (r *Registry) Look(ctx context.Context, ref string) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
+	target, ok, failed := r.mirrored(ctx, parsed)
+	if ok {
+		return target, nil
+	}
 	desc, err := remote.Get(parsed, r.options(ctx)...)
 	if isAbsent(err) {
 		return Target{}, &AbsentError{Ref: ref, Err: registryError(parsed, err)}
 	}
-	if err != nil {
-		return Target{}, registryError(parsed, err)
+	if err == nil {
+		target = Target{Digest: desc.Digest.String()}
+		target.Platforms, err = platformsOf(desc)
 	}
-	target := Target{Digest: desc.Digest.String()}
-	if target.Platforms, err = platformsOf(desc); err != nil {
-		return Target{}, registryError(parsed, err)
+	if err != nil {
+		refused := registryError(parsed, err)
+		refused.Mirrors = failed
+		return Target{}, refused
 	}
 	return target, nil
 }

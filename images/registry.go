@@ -31,6 +31,8 @@ type Registry struct {
 	Transport http.RoundTripper
 	// Insecure lists hosts ("host" or "host:port") that may be spoken to by plain http, by us and by the builder.
 	Insecure []string
+	// Mirrors are asked by Look before the registry that an image names; by nothing else. See Mirrors.Check.
+	Mirrors Mirrors
 	// Silence is how long a registry may neither take nor send a byte; 0 means a minute.
 	Silence time.Duration
 }
