@@ -110,8 +110,10 @@ func TestReady(t *testing.T) {
 		{"old pods go", oldPods, false, ""},
 		{"other kinds exist", &corev1.ConfigMap{}, true, ""},
 	} {
-		if got := Ready(tt.obj); got.Done != tt.done || got.Note != tt.note || got.Message == "" {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Ready(tt.obj); got.Done != tt.done || got.Note != tt.note || got.Message == "" {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }

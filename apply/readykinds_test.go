@@ -121,10 +121,12 @@ func TestReadyOfKinds(t *testing.T) {
 			raw, _ := yaml.Marshal(fields)
 			body = string(raw)
 		}
-		got := Ready(fixture(t, head(tt.kind, tt.metadata)+strings.TrimPrefix(body, "{}")))
-		if state := stateOf(got); state != tt.want || !strings.Contains(got.Message+" "+got.Note, tt.says) || got.Message == "" {
-			t.Errorf("%s: %s, %+v", tt.name, state, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := Ready(fixture(t, head(tt.kind, tt.metadata)+strings.TrimPrefix(body, "{}")))
+			if state := stateOf(got); state != tt.want || !strings.Contains(got.Message+" "+got.Note, tt.says) || got.Message == "" {
+				t.Errorf("%s, %+v", state, got)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,7 @@ func (it *waitItem) lose() {
 	switch {
 	case it.obj == nil:
 		it.gone = "it does not exist"
-	case endsByItself(it.ref):
+	case it.ends():
 		it.gone = removedText
 	default:
 		it.gone = deletedText
@@ -82,6 +82,12 @@ const (
 
 func endsByItself(ref Ref) bool {
 	return ref.Group == "batch" && ref.Kind == "Job" || ref.Group == "" && ref.Kind == "Pod"
+}
+
+// ends says that the object is one that ends, so that its end counts and not whether it is still there: a Job, a pod, or a hook of any
+// kind, which its own controller may collect when it is done.
+func (it *waitItem) ends() bool {
+	return endsByItself(it.ref) || it.obj != nil && it.obj.GetAnnotations()[HookAnnotation] != ""
 }
 
 // makesPods says that the scene of the namespace tells more about an object than its own status.
@@ -139,7 +145,7 @@ func (w *waiter) look(it *waitItem, now time.Time) {
 
 // lookBack judges an object that is gone: what was seen of one that ends by itself counts.
 func (w *waiter) lookBack(it *waitItem) {
-	if it.obj != nil && endsByItself(it.ref) {
+	if it.obj != nil && it.ends() {
 		switch status := w.read(it.obj); {
 		case status.Done:
 			it.end = endReady

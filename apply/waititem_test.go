@@ -51,13 +51,21 @@ func typedFixture[T any](t *testing.T, text string) *T {
 	return into
 }
 
-// Field case F04: a Job that is collected after it was seen complete succeeded; one that was not seen to finish did not.
+// Field case F04: a Job that is collected after it was seen complete succeeded; one that was not seen to finish did not. The same holds of
+// a pod that ends, and of a hook of any kind, which its own controller may collect.
 func TestF04AJobThatIsGone(t *testing.T) {
 	added := version(fixture(t, head("batch/v1 Job", "")+"status: {active: 1}"), 1)
 	complete := version(fixture(t, head("batch/v1 Job", "")+`status: {conditions: [{type: Complete, status: "True"}]}`), 2)
 	failed := version(fixture(t, head("batch/v1 Job", "")+`status: {conditions: [{type: Failed, status: "True", reason: DeadlineExceeded}]}`), 2)
 	again := version(added, 3)
 	again.SetUID("u2")
+	pod := func(v int, phase string) *unstructured.Unstructured {
+		return version(fixture(t, head("v1 Pod", "")+"spec: {restartPolicy: Never}\nstatus: {phase: "+phase+"}"), v)
+	}
+	workflow := func(v int, metadata, ready string) *unstructured.Unstructured {
+		return version(fixture(t, head("flow.example.com/v1 Workflow", metadata)+`status: {observedGeneration: 2, conditions: [{type: Ready, status: "`+ready+`"}]}`), v)
+	}
+	const hook = "annotations: {argocd.argoproj.io/hook: PreSync}"
 	for _, tt := range []struct {
 		name    string
 		steps   []*unstructured.Unstructured // nil is an empty list
@@ -70,28 +78,40 @@ func TestF04AJobThatIsGone(t *testing.T) {
 		{"failed, then gone", []*unstructured.Unstructured{added, failed, nil}, endFailed, `job "x" failed: DeadlineExceeded`},
 		{"failed before the first look", []*unstructured.Unstructured{failed}, endFailed, `job "x" failed: DeadlineExceeded`},
 		{"another one of its name", []*unstructured.Unstructured{added, again}, endFailed, "it was removed before it finished"},
+		{"a pod that succeeded, then gone", []*unstructured.Unstructured{pod(1, "Running"), pod(2, "Succeeded"), nil}, endReady, ""},
+		{"a pod that runs, then gone", []*unstructured.Unstructured{pod(1, "Running"), nil}, endFailed, "it was removed before it finished"},
+		{"a hook of another kind that is done, then gone", []*unstructured.Unstructured{workflow(1, hook, "False"), workflow(2, hook, "True"), nil}, endReady, ""},
+		{"a hook of another kind that runs, then gone", []*unstructured.Unstructured{workflow(1, hook, "False"), nil}, endFailed, "it was removed before it finished"},
 	} {
-		for _, together := range []bool{false, true} { // whether the wait comes to judge between the steps
-			w, it, _ := scripted(added, WaitOptions{})
-			for i, o := range tt.steps {
-				list := []*unstructured.Unstructured{o}
-				if o == nil {
-					list = nil
-				}
-				if together && i < len(tt.steps)-1 {
-					var objs []runtime.Object
-					for _, o := range list {
-						objs = append(objs, o)
-					}
-					w.groups[0].see(objs)
-					continue
-				}
-				w.shows(now.Add(time.Duration(i)*time.Second), list...)
+		t.Run(tt.name, func(t *testing.T) {
+			waited := tt.steps[0]
+			if waited == nil {
+				waited = added
 			}
-			if it.end != tt.end || it.verdict != tt.verdict {
-				t.Errorf("%s (together %t): %q, %q", tt.name, together, it.end, it.verdict)
+			for _, together := range []bool{false, true} { // whether the wait comes to judge between the steps
+				w, it, _ := scripted(waited, WaitOptions{})
+				w.play(tt.steps, together)
+				if it.end != tt.end || it.verdict != tt.verdict {
+					t.Errorf("together %t: %q, %q", together, it.end, it.verdict)
+				}
 			}
+		})
+	}
+}
+
+// play shows the waiter the steps, nil for an empty list; together says that it judges only at the last one.
+func (w *waiter) play(steps []*unstructured.Unstructured, together bool) {
+	for i, o := range steps {
+		var list []*unstructured.Unstructured
+		var objs []runtime.Object
+		if o != nil {
+			list, objs = append(list, o), append(objs, o)
 		}
+		if together && i < len(steps)-1 {
+			w.groups[0].see(objs)
+			continue
+		}
+		w.shows(now.Add(time.Duration(i)*time.Second), list...)
 	}
 }
 
