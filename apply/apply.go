@@ -61,10 +61,10 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 	opts = opts.withDefaults()
 	r := &run{set: set, opts: opts, events: &emitter{fn: opts.Events}, wanted: map[Ref]bool{}, kinds: kindsOf(set.Objects)}
 	r.retry = retrier{limits: opts.Retry, events: r.events}
-	r.live = &live{}
+	r.live = newLive()
 	r.results = make([]ObjectResult, len(set.Objects))
 	r.orders = make([]order, len(set.Objects))
-	err := r.each(len(set.Objects), func(i int) (err error) {
+	err := onAllProcessors(len(set.Objects), func(i int) (err error) {
 		r.orders[i], err = newOrder(set.Objects[i], set, opts.Shared)
 		return err
 	})
@@ -87,11 +87,7 @@ func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 
 // look reads what the run has to know, and writes nothing.
 func (r *run) look(ctx context.Context) error {
-	if err := r.loadInventory(ctx); err != nil {
-		return err
-	}
-	var err error
-	if r.live, err = r.lookAt(ctx, r.refs()); err != nil {
+	if err := r.readCluster(ctx); err != nil {
 		return err
 	}
 	if err := r.leaveReplicas(ctx); err != nil {
@@ -139,20 +135,28 @@ func (r *run) loadInventory(ctx context.Context) error {
 	})
 }
 
-// refs lists what the run must look at: the set, and what it may prune.
-func (r *run) refs() []Ref {
-	var refs []Ref
+// readCluster reads the inventory and, meanwhile, the objects of the set; then those that only the inventory names.
+func (r *run) readCluster(ctx context.Context) error {
+	var g errgroup.Group
+	g.Go(func() error { return r.loadInventory(ctx) })
+	var wanted []Ref
 	for _, o := range r.orders {
-		refs = append(refs, o.ref)
+		wanted = append(wanted, o.ref)
 	}
-	if r.opts.Prune {
-		for k, rec := range r.inv.records {
-			if !r.wanted[k] {
-				refs = append(refs, rec.Ref)
-			}
+	lookErr := r.lookAt(ctx, wanted)
+	if err := g.Wait(); err != nil {
+		return err // most likely the reason of the other too
+	}
+	if lookErr != nil || !r.opts.Prune {
+		return lookErr
+	}
+	var former []Ref
+	for k, rec := range r.inv.records {
+		if !r.wanted[k] {
+			former = append(former, rec.Ref)
 		}
 	}
-	return refs
+	return r.lookAt(ctx, former)
 }
 
 // checkOwners refuses the whole set, before the first write, when another set holds one of its objects.
@@ -253,20 +257,8 @@ func (r *run) forget(ref Ref, err error) {
 	}
 }
 
-// each calls do for 0 to n-1, so many at a time as the options allow, and joins the errors in order. One failure stops nobody else.
-func (r *run) each(n int, do func(int) error) error {
-	errs := make([]error, n)
-	var g errgroup.Group
-	g.SetLimit(r.opts.Concurrency)
-	for i := range n {
-		g.Go(func() error {
-			errs[i] = do(i)
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return errors.Join(errs...)
-}
+// each is parallel as the options allow.
+func (r *run) each(n int, do func(int) error) error { return parallel(n, r.opts.Concurrency, do) }
 
 func (r *run) outcome() *Outcome {
 	out := &Outcome{}

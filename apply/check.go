@@ -21,7 +21,7 @@ func checkObject(o *unstructured.Unstructured) []fault {
 		_, misplaced := positionOf(o)
 		return append(faults, misplaced...)
 	}
-	checkMetadata(o.Object, "", &faults)
+	checkMetadata(o.Object, &faults)
 	checkTexts(o, &faults)
 	checkKeys(o, &faults)
 	_, misplaced := positionOf(o)
@@ -31,21 +31,42 @@ func checkObject(o *unstructured.Unstructured) []fault {
 }
 
 // checkMetadata checks every metadata in the object: its own, of pod templates, of claim templates.
-func checkMetadata(v any, path string, faults *[]fault) {
+func checkMetadata(v any, faults *[]fault) {
+	found := metadataFaults(v)
+	slices.SortStableFunc(found, func(a, b fault) int { return strings.Compare(a.path, b.path) })
+	*faults = append(*faults, found...)
+}
+
+// metadataFaults puts the path of a fault together on its way back: nearly always there is none, and then no path is made.
+func metadataFaults(v any) []fault {
+	var faults []fault
 	switch v := v.(type) {
 	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
+		for k, x := range v {
 			if k == "metadata" {
-				checkStrings(v[k], join(path, k), faults)
+				checkStrings(x, k, &faults)
 				continue
 			}
-			checkMetadata(v[k], join(path, k), faults)
+			for _, f := range metadataFaults(x) {
+				faults = append(faults, fault{under(k, f.path), f.text})
+			}
 		}
 	case []any:
 		for i, x := range v {
-			checkMetadata(x, fmt.Sprintf("%s[%d]", path, i), faults)
+			for _, f := range metadataFaults(x) {
+				faults = append(faults, fault{under(fmt.Sprintf("[%d]", i), f.path), f.text})
+			}
 		}
 	}
+	return faults
+}
+
+// under is a path seen from one step higher.
+func under(step, path string) string {
+	if strings.HasPrefix(path, "[") {
+		return step + path
+	}
+	return step + "." + path
 }
 
 func checkStrings(metadata any, path string, faults *[]fault) {

@@ -144,6 +144,9 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 	if i.head == nil && len(records) == 0 && i.release == nil {
 		return nil // nothing was there and nothing is; not even the namespace need be
 	}
+	if i.head != nil && i.holdsRelease() && maps.Equal(records, i.records) {
+		return nil
+	}
 	var kept []byte
 	var err error
 	if i.release != nil {

@@ -19,6 +19,11 @@ type live struct {
 	mu     sync.Mutex
 	objs   map[Ref]*metav1.PartialObjectMetadata
 	unseen map[Ref]error // why nobody could look
+	listed map[place]bool
+}
+
+func newLive() *live {
+	return &live{objs: map[Ref]*metav1.PartialObjectMetadata{}, listed: map[place]bool{}}
 }
 
 func (l *live) get(r Ref) *metav1.PartialObjectMetadata {
@@ -32,6 +37,12 @@ func (l *live) put(r Ref, o *metav1.PartialObjectMetadata) {
 	defer l.mu.Unlock()
 	l.objs[r.key()] = o
 	delete(l.unseen, r.key())
+}
+
+func (l *live) wasListed(p place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listed[p] = true
 }
 
 // hide notes that nobody could look at some objects.
@@ -58,28 +69,32 @@ type place struct {
 	group, kind, namespace string
 }
 
+func (r Ref) place() place { return place{r.Group, r.Kind, r.Namespace} }
+
 // lookAt reads the metadata of all the refs: one list for each kind and namespace, one get where there is a single object. A kind
 // that is not served has no objects; whether that is an error shows when one is to be written. A group whose own server is away is no
 // reason to leave the rest of the set alone: its objects are looked at when they are to be written.
 //
 // The lists ask for the newest state and not for the one that the server has at hand (resourceVersion "0"): what an older state shows as
 // unchanged may have been changed. The server answers both from its memory. They are metadata alone, in protobuf.
-func (r *run) lookAt(ctx context.Context, refs []Ref) (*live, error) {
-	found := &live{objs: map[Ref]*metav1.PartialObjectMetadata{}}
+func (r *run) lookAt(ctx context.Context, refs []Ref) error {
 	places := map[place][]Ref{}
 	var order []place
 	for _, ref := range refs {
-		p := place{ref.Group, ref.Kind, ref.Namespace}
+		p := ref.place()
+		if r.live.listed[p] {
+			continue
+		}
 		if places[p] == nil {
 			order = append(order, p)
 		}
 		places[p] = append(places[p], ref)
 	}
-	err := r.each(len(order), func(i int) error { return r.lookIn(ctx, places[order[i]], found) })
-	return found, err
+	return r.each(len(order), func(i int) error { return r.lookIn(ctx, places[order[i]]) })
 }
 
-func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
+func (r *run) lookIn(ctx context.Context, refs []Ref) error {
+	found := r.live
 	var mapping *meta.RESTMapping
 	err := r.retry.do(ctx, refs[0], func(context.Context) (err error) {
 		mapping, err = r.cluster.mapping(refs[0])
@@ -101,6 +116,9 @@ func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 	}
 	if len(refs) > 1 {
 		err := r.retry.do(ctx, refs[0], func(ctx context.Context) error { return list(ctx, at, refs[0], found) })
+		if err == nil {
+			found.wasListed(refs[0].place())
+		}
 		if Classify(err) != ClassForbidden {
 			return err
 		}

@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 const (
@@ -22,24 +22,28 @@ const (
 
 // An order is an object as it is sent, and the hash of what is asked for.
 type order struct {
-	ref  Ref
+	ref Ref
+	// body is not to be changed: it shares parts with the object of the set.
 	body *unstructured.Unstructured
 	want string
 	pos  position
 	mint *declaration // of a Secret whose values are made; nil for all others
 }
 
-// newOrder marks a copy of the object as one of the set, unless it is shared.
+// newOrder marks a copy of the object as one of the set, unless it is shared. The copy shares with the object what marks don't touch.
 func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error) {
-	body := o.DeepCopy()
+	body := &unstructured.Unstructured{Object: maps.Clone(o.Object)}
+	if metadata, ok := body.Object["metadata"].(map[string]any); ok {
+		body.Object["metadata"] = maps.Clone(metadata)
+	}
 	if !shared {
 		annotate(body, SetAnnotation, set.ID())
 	}
-	raw, err := utiljson.Marshal(body.Object) // keys in order, so equal objects have equal hashes
-	if err != nil {
-		return order{}, fmt.Errorf("%s: %w", RefOf(o), err)
+	ord := order{ref: RefOf(o), body: body}
+	var err error
+	if ord.want, err = wantOf(body.Object); err != nil {
+		return order{}, fmt.Errorf("%s: %w", ord.ref, err)
 	}
-	ord := order{ref: RefOf(o), body: body, want: hash(raw)}
 	ord.pos, _ = positionOf(o) // NewSet found the faults
 	if ord.mint, err = declare(body); err != nil {
 		return order{}, err
@@ -136,6 +140,9 @@ func (o order) newRecord(m metav1.Object, manager string) record {
 
 // stands says that an entry which is the same means that the object is.
 func (rec record) stands(m metav1.Object, manager string) bool {
+	if rec.Seen == "" {
+		return true
+	}
 	was, is := strings.Fields(rec.Seen), strings.Fields(seenOf(m, manager))
 	return len(was) != len(is) || was[0] == is[0] || was[1] == is[1] && is[1] != "0" || was[2] != is[2]
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // leaveReplicas takes the number of replicas out of what is asked for where an autoscaler, of the set or of the cluster, sets it. It is
@@ -77,11 +76,10 @@ func (r *run) withoutReplicas(ctx context.Context, o order, now *metav1.PartialO
 	asked := o.body
 	o.body = asked.DeepCopy()
 	unstructured.RemoveNestedField(o.body.Object, "spec", "replicas")
-	raw, err := utiljson.Marshal(o.body.Object)
-	if err != nil {
+	var err error
+	if o.want, err = wantOf(o.body.Object); err != nil {
 		return o, err
 	}
-	o.want = hash(raw)
 	switch {
 	case now == nil || now.DeletionTimestamp != nil:
 		o.body = asked

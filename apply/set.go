@@ -34,15 +34,18 @@ func (s *Set) ID() string { return s.Namespace + "/" + s.Name }
 // Annotations that say the place of an object in the order (WaveAnnotation, HookAnnotation) must be understood; objects that Argo CD is told
 // to skip are left out.
 func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
+	lists, errs := make([][]*unstructured.Unstructured, len(objs)), make([]error, len(objs))
+	_ = onAllProcessors(len(objs), func(i int) error {
+		lists[i], errs[i] = unstructuredOf(objs[i])
+		return nil
+	})
 	var docs []document
 	var problems []Problem
 	for i, o := range objs {
-		list, err := unstructuredOf(o)
-		if err != nil {
-			problems = append(problems, Problem{Text: fmt.Sprintf("object %d (%T): %v", i+1, o, err)})
-			continue
+		if errs[i] != nil {
+			problems = append(problems, Problem{Text: fmt.Sprintf("object %d (%T): %v", i+1, o, errs[i])})
 		}
-		for _, u := range list {
+		for _, u := range lists[i] {
 			docs = append(docs, document{object: u})
 		}
 	}
@@ -51,34 +54,54 @@ func NewSet(name, namespace string, objs ...runtime.Object) (*Set, error) {
 
 // newSet checks the objects together and sorts them.
 func newSet(name, namespace string, docs []document, problems []Problem) (*Set, error) {
-	set := &Set{Name: name, Namespace: namespace}
-	problems = append(problems, findDuplicates(docs)...)
-	for _, d := range docs {
-		for _, f := range checkObject(d.object) {
-			problems = append(problems, Problem{Origin: d.origin, Ref: RefOf(d.object), Path: f.path, Text: f.text})
+	checked := make([]checkup, len(docs))
+	_ = onAllProcessors(len(docs), func(i int) error {
+		checked[i] = checkUp(docs[i])
+		return nil
+	})
+	problems = append(problems, findDuplicates(docs, checked)...)
+	var kept []checkup
+	for _, c := range checked {
+		problems = append(problems, c.problems...)
+		if !c.skip {
+			kept = append(kept, c)
 		}
-		if p, _ := positionOf(d.object); p.skip {
-			continue
-		}
-		set.Objects = append(set.Objects, d.object)
 	}
 	if len(problems) > 0 {
 		return nil, &SetError{Problems: problems}
 	}
-	refs := make(map[*unstructured.Unstructured]Ref, len(set.Objects))
-	for _, o := range set.Objects {
-		refs[o] = RefOf(o)
+	slices.SortFunc(kept, func(a, b checkup) int { return compareRefs(a.ref, b.ref) })
+	set := &Set{Name: name, Namespace: namespace}
+	for _, c := range kept {
+		set.Objects = append(set.Objects, c.object)
 	}
-	slices.SortFunc(set.Objects, func(a, b *unstructured.Unstructured) int { return compareRefs(refs[a], refs[b]) })
 	return set, nil
 }
 
+// A checkup is what can be said of an object by itself.
+type checkup struct {
+	object   *unstructured.Unstructured
+	ref      Ref
+	problems []Problem
+	skip     bool // it is not for us
+}
+
+func checkUp(d document) checkup {
+	c := checkup{object: d.object, ref: RefOf(d.object)}
+	for _, f := range checkObject(d.object) {
+		c.problems = append(c.problems, Problem{Origin: d.origin, Ref: c.ref, Path: f.path, Text: f.text})
+	}
+	p, _ := positionOf(d.object)
+	c.skip = p.skip
+	return c
+}
+
 // findDuplicates names each object that is in the set more than once, with the places of both.
-func findDuplicates(docs []document) []Problem {
+func findDuplicates(docs []document, checked []checkup) []Problem {
 	var problems []Problem
 	seen := map[Ref]int{}
 	for i, d := range docs {
-		ref := RefOf(d.object)
+		ref := checked[i].ref
 		if ref.Name == "" && d.object.GetGenerateName() != "" {
 			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Path: "metadata.generateName", Text: fmt.Sprintf("object %d needs a name of its own, by which the next run finds it; a hook is made anew for each release all the same", i+1)})
 			continue
@@ -92,7 +115,7 @@ func findDuplicates(docs []document) []Problem {
 		case ok && d.origin != "":
 			problems = append(problems, Problem{Origin: d.origin, Ref: ref, Text: "it is in the set already, from " + docs[first].origin})
 		case ok:
-			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d is object %d again (%s and %s)", i+1, first+1, RefOf(docs[first].object), ref)})
+			problems = append(problems, Problem{Ref: ref, Text: fmt.Sprintf("object %d is object %d again (%s and %s)", i+1, first+1, checked[first].ref, ref)})
 		default:
 			seen[ref.key()] = i
 		}

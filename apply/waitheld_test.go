@@ -45,7 +45,15 @@ spec: {hard: {HARD}}
 			if tt.kind == "Job" {
 				text = strings.Replace(migration, "IMAGE", "x", 1)
 			}
-			refs := applied(t, ns, tt.before+text)
+			if tt.before != "" {
+				first := set(t, ns, strings.TrimSuffix(tt.before, "---\n"))
+				first.Name = "before"
+				mustApply(t, first, apply.Options{})
+			}
+			if strings.Contains(tt.before, "ResourceQuota") {
+				waitQuota(t, ns)
+			}
+			refs := applied(t, ns, text)
 			wait, _ := waiting(t, refs, apply.WaitOptions{Grace: 2 * time.Second})
 			err := wait()
 			var failed *apply.UnreadyError

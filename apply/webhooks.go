@@ -18,10 +18,11 @@ const webhookServerWait = 3 * time.Minute
 // awaitServers holds a webhook configuration back until the Services of this set that it calls have an endpoint. Registered earlier,
 // it would refuse every write, perhaps that of its own server too.
 func (r *run) awaitServers(ctx context.Context, o order) error {
-	if r.opts.DryRun || r.isCurrent(o) { // one that is registered already is not made worse by looking at its server
+	servers := serversOf(o)
+	if len(servers) == 0 || r.opts.DryRun || r.isCurrent(o) { // one that is registered already is not made worse by looking at its server
 		return nil
 	}
-	for _, s := range serversOf(o) {
+	for _, s := range servers {
 		if !r.wanted[s.ref()] {
 			continue
 		}
