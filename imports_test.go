@@ -16,6 +16,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"platforms":                    "config internal/seed",
 		"placement":                    "config internal/seed",
 		"placement/v1alpha1":           "",
+		"placement/controller":         "placement placement/quota placement/v1alpha1 internal/names",
 		"placement/quota":              "",
 		"images":                       "config placement platforms internal/seed",
 		"apply":                        "placement/quota",

@@ -176,3 +176,11 @@ const (
 	ReasonPodFailed         = "PodFailed"
 	ReasonPodSucceeded      = "PodSucceeded"
 )
+
+// Further reasons of Scheduled and Ready False: why there is no pod, though no quota is in the way. The message is the API server's own
+// words where it spoke. All of them are tried again, and at once when the spec changes.
+const (
+	ReasonPodRefused = "PodRefused" // admission, rights or a webhook refuse the pod or its Service
+	ReasonPodInvalid = "PodInvalid" // the API server takes no such pod or Service: the spec is wrong
+	ReasonNameTaken  = "NameTaken"  // a pod or a Service that is not the Sandbox's has its name
+)
