@@ -75,7 +75,8 @@ func statusRules() []rule {
 		{class: ClassStale, code: 410},
 
 		{class: ClassImmutable, code: 422, any: []string{"immutable", "Forbidden: updates to ", "may not change once set",
-			"may not be changed in an update", "Forbidden: may not be specified when", "spec.strategy.rollingUpdate: Forbidden"}},
+			"may not be changed in an update", "Forbidden: may not be specified when", "spec.strategy.rollingUpdate: Forbidden",
+			"Forbidden: pod updates may not change fields", "cannot change roleRef"}},
 		{class: ClassInvalid, code: 422},
 		{class: ClassDuplicateKeys, all: []string{"duplicate entries for key"}},
 		{class: ClassInvalid, code: 500, any: []string{"failed to create typed patch object", "failed to create typed live object", "unable to convert unstructured object"}},

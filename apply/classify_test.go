@@ -88,6 +88,8 @@ func TestClassify(t *testing.T) {
 		{apply.ClassImmutable, status(422, metav1.StatusReasonInvalid, `Job.batch "j" is invalid: spec.template: Invalid value: {}: field is immutable`)},
 		{apply.ClassImmutable, status(422, metav1.StatusReasonInvalid, `StatefulSet.apps "s" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`)},
 		{apply.ClassImmutable, status(422, metav1.StatusReasonInvalid, `PriorityClass.scheduling.k8s.io "p" is invalid: value: Forbidden: may not be changed in an update.`)},
+		{apply.ClassImmutable, status(422, metav1.StatusReasonInvalid, `RoleBinding.rbac.authorization.k8s.io "b" is invalid: roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"edit"}: cannot change roleRef`)},
+		{apply.ClassImmutable, status(422, metav1.StatusReasonInvalid, "Pod \"p\" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`")},
 		{apply.ClassInvalid, status(422, metav1.StatusReasonInvalid, `Service "s" is invalid: spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive`)},
 		// F15: the webhook's server.
 		{apply.ClassWebhookUnready, status(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "w.example.io": failed to call webhook: Post "https://w.demo.svc:443/v?timeout=10s": dial tcp 10.0.0.1:443: connect: connection refused`)},
