@@ -99,18 +99,25 @@ func runs(set *appsv1.DaemonSet, pods []*corev1.Pod) bool {
 }
 
 // daemonPod is the pod of a DaemonSet, with the tolerations that its controller adds.
-// https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 func daemonPod(set *appsv1.DaemonSet) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace = set.Namespace
 	fillIn(&pod.Spec)
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, DaemonTolerations(&pod.Spec)...)
+	return pod
+}
+
+// DaemonTolerations are those that the DaemonSet controller adds to its pods.
+// https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
+func DaemonTolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	keys := []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure,
 		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable}
-	if pod.Spec.HostNetwork {
+	if spec.HostNetwork {
 		keys = append(keys, corev1.TaintNodeNetworkUnavailable)
 	}
-	for _, key := range keys {
-		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	all := make([]corev1.Toleration, len(keys))
+	for i, key := range keys {
+		all[i] = corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
 	}
-	return pod
+	return all
 }

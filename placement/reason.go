@@ -70,6 +70,10 @@ type Reason struct {
 	// Scheduler is how kube-scheduler counts such nodes in its message: "node(s) had untolerated taint(s)". "" when it does not: it would bind
 	// the pod, and the kubelet would refuse it.
 	Scheduler string `json:"scheduler,omitempty"`
+	// Taint of ReasonTaint, ReasonStartup and ReasonLeaving, as kubectl takes it: "pool=agents:NoSchedule".
+	Taint string `json:"taint,omitempty"`
+	// Label that ReasonLabel misses: "pool=agents".
+	Label string `json:"label,omitempty"`
 	// Shortage has the numbers of ReasonSlots, ReasonTooSmall and ReasonNoRoom.
 	Shortage *Shortage `json:"shortage,omitempty"`
 }

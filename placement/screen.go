@@ -144,7 +144,7 @@ func (s *screen) appendTaints(reasons []Reason, node *corev1.Node) []Reason {
 		if !repels(taint, s.tolerations) {
 			continue
 		}
-		reason := Reason{Code: ReasonTaint, Answer: Never, Scheduler: wordsTaint}
+		reason := Reason{Code: ReasonTaint, Answer: Never, Scheduler: wordsTaint, Taint: show(taint)}
 		switch kind := kindOf(taint.Key); {
 		case node.Spec.Unschedulable && taint.Key == corev1.TaintNodeUnschedulable:
 			continue
@@ -169,7 +169,7 @@ func (s *screen) label(node *corev1.Node) (Reason, bool) {
 		if ok && have == want {
 			continue
 		}
-		reason := Reason{Code: ReasonLabel, Answer: Never, Scheduler: wordsAffinity}
+		reason := Reason{Code: ReasonLabel, Answer: Never, Scheduler: wordsAffinity, Label: key + "=" + want}
 		if ok {
 			reason.Text = fmt.Sprintf("has the label %s=%s, and %s requires %s=%s", key, have, s.words.otherValue, key, want)
 		} else {
