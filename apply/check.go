@@ -125,35 +125,6 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// A keyField is a field by which a list is merged, and its value when it is not stated.
-type keyField struct{ name, absent string }
-
-// checkKeys checks the lists that people repeat keys in: those of pods and of Services, as the API's own schema keys them.
-func checkKeys(o *unstructured.Unstructured, faults *[]fault) {
-	if o.GroupVersionKind().Group == "" && o.GetKind() == "Service" {
-		checkList(dig(o.Object, "spec", "ports"), "spec.ports", faults, keyField{name: "port"}, keyField{"protocol", "TCP"})
-		return
-	}
-	path := podSpecPath(o)
-	if path == nil {
-		return
-	}
-	pod, at := dig(o.Object, path...), strings.Join(path, ".")
-	checkList(dig(pod, "volumes"), at+".volumes", faults, keyField{name: "name"})
-	checkList(dig(pod, "imagePullSecrets"), at+".imagePullSecrets", faults, keyField{name: "name"})
-	for _, kind := range []string{"initContainers", "containers"} {
-		checkList(dig(pod, kind), at+"."+kind, faults, keyField{name: "name"})
-		list, _ := dig(pod, kind).([]any)
-		for i, c := range list {
-			at := fmt.Sprintf("%s.%s[%d]", at, kind, i)
-			checkList(dig(c, "ports"), at+".ports", faults, keyField{name: "containerPort"}, keyField{"protocol", "TCP"})
-			checkList(dig(c, "env"), at+".env", faults, keyField{name: "name"})
-			checkList(dig(c, "volumeMounts"), at+".volumeMounts", faults, keyField{name: "mountPath"})
-			checkList(dig(c, "volumeDevices"), at+".volumeDevices", faults, keyField{name: "devicePath"})
-		}
-	}
-}
-
 // podSpecPath is where the pod spec of a workload is, or nil for kinds that hold none.
 func podSpecPath(o *unstructured.Unstructured) []string {
 	gvk := o.GroupVersionKind()
@@ -166,27 +137,4 @@ func podSpecPath(o *unstructured.Unstructured) []string {
 		return []string{"spec", "template", "spec"}
 	}
 	return nil
-}
-
-func checkList(list any, path string, faults *[]fault, keys ...keyField) {
-	items, _ := list.([]any)
-	seen := map[string]bool{}
-	for i, item := range items {
-		parts := make([]string, len(keys))
-		for j, k := range keys {
-			value := dig(item, k.name)
-			if value == nil {
-				value = k.absent
-			}
-			if s, ok := value.(string); ok {
-				value = fmt.Sprintf("%q", s)
-			}
-			parts[j] = fmt.Sprintf("%s=%v", k.name, value)
-		}
-		key := strings.Join(parts, ",")
-		if seen[key] {
-			*faults = append(*faults, fault{fmt.Sprintf("%s[%d]", path, i), "duplicate entries for key [" + key + "]"})
-		}
-		seen[key] = true
-	}
 }

@@ -48,18 +48,65 @@ func TestNewSetRefusesRepeatedKeys(t *testing.T) {
 	pod := func(container string) string {
 		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c, ` + container + `}]}}}}`
 	}
+	podWith := func(fields string) string {
+		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {` + fields + `}}}}`
+	}
 	for _, tt := range []struct{ name, doc, want string }{
 		{"two names on one port", pod(`ports: [{name: a, containerPort: 8080, protocol: TCP}, {name: b, containerPort: 8080}]`), `spec.template.spec.containers[0].ports[1]: duplicate entries for key [containerPort=8080,protocol="TCP"]`},
 		{"env", pod(`env: [{name: X, value: a}, {name: Y}, {name: X, value: b}]`), `spec.template.spec.containers[0].env[2]: duplicate entries for key [name="X"]`},
 		{"mount", pod(`volumeMounts: [{name: a, mountPath: /x}, {name: b, mountPath: /x}]`), `duplicate entries for key [mountPath="/x"]`},
 		{"service port", `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{name: x, port: 80}, {name: y, port: 80}]}}`, `Service a: spec.ports[1]: duplicate entries for key [port=80,protocol="TCP"]`},
+		{"address of a host", podWith(`hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.1, hostnames: [b]}]`), `spec.template.spec.hostAliases[1]: duplicate entries for key [ip="10.0.0.1"]`},
+		{"spread", podWith(`topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1}, {topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 2}]`), `spec.template.spec.topologySpreadConstraints[1]: duplicate entries for key [topologyKey="zone",whenUnsatisfiable="DoNotSchedule"]`},
+		{"gate", podWith(`schedulingGates: [{name: a.example.com/x}, {name: a.example.com/x}]`), `spec.template.spec.schedulingGates[1]: duplicate entries for key [name="a.example.com/x"]`},
+		{"device", podWith(`resourceClaims: [{name: gpu}, {name: gpu}]`), `spec.template.spec.resourceClaims[1]: duplicate entries for key [name="gpu"]`},
+		{"device of a container", pod(`resources: {claims: [{name: gpu}, {name: gpu}]}`), `spec.template.spec.containers[0].resources.claims[1]: duplicate entries for key [name="gpu"]`},
+		{"webhook", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: w.example.com}, {name: w.example.com}]}`, `ValidatingWebhookConfiguration.admissionregistration.k8s.io a: webhooks[1]: duplicate entries for key [name="w.example.com"]`},
+		{"condition of a webhook", `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: w.example.com, matchConditions: [{name: c}, {name: c}]}]}`, `webhooks[0].matchConditions[1]: duplicate entries for key [name="c"]`},
+		{"variable of a policy", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: a}, spec: {variables: [{name: v}, {name: v}]}}`, `spec.variables[1]: duplicate entries for key [name="v"]`},
+		{"secret of an account", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: s}, {name: s}]}`, `secrets[1]: duplicate entries for key [name="s"]`},
 		{"init container", `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {initContainers: [{name: i}, {name: i}]}}`, `Pod a: spec.initContainers[1]: duplicate entries for key [name="i"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) { wantProblem(t, tt.want, tt.doc) })
 	}
-	good := `{apiVersion: v1, kind: Service, metadata: {name: dns}, spec: {ports: [{name: u, port: 53, protocol: UDP}, {name: t, port: 53, protocol: TCP}]}}`
-	if _, err := apply.NewSet("s", "ns", objects(t, "ns", good)...); err != nil {
-		t.Errorf("one port with two protocols: %v", err)
+	for name, good := range map[string]string{
+		"one port with two protocols": `{apiVersion: v1, kind: Service, metadata: {name: dns}, spec: {ports: [{name: u, port: 53, protocol: UDP}, {name: t, port: 53, protocol: TCP}]}}`,
+		"one zone with two answers":   podWith(`topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule}, {topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]`),
+		"an atomic list":              podWith(`tolerations: [{key: a}, {key: a}]`),
+		"another group's kind":        `{apiVersion: example.com/v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: s}, {name: s}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := apply.NewSet("s", "ns", objects(t, "ns", good)...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Field case F25: an empty selector, which the server would take for an attempt to change the one that it made, is left out, of the Jobs of a
+// CronJob too; one that says something is not.
+func TestAnEmptySelectorOfAJobIsLeftOut(t *testing.T) {
+	const cron = `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "0 0 * * *", jobTemplate: {spec: {selector: {}}}}}`
+	for _, tt := range []struct {
+		name, doc string
+		path      []string
+		stays     bool
+	}{
+		{"a Job", `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {selector: {}}}`, []string{"spec", "selector"}, false},
+		{"the Jobs of a CronJob", cron, []string{"spec", "jobTemplate", "spec", "selector"}, false},
+		{"a selector that says something", `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {selector: {matchLabels: {a: b}}}}`, []string{"spec", "selector"}, true},
+		{"a selector by hand", `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {manualSelector: true, selector: {}}}`, []string{"spec", "selector"}, true},
+		{"another kind", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {}}}`, []string{"spec", "selector"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := apply.NewSet("s", "ns", objects(t, "ns", tt.doc)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, there, err := unstructured.NestedMap(s.Objects[0].Object, tt.path...); there != tt.stays || err != nil {
+				t.Errorf("it is there: %t, %v", there, err)
+			}
+		})
 	}
 }
 
