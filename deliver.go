@@ -3,6 +3,7 @@ package jr2
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +94,7 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	builder := lazyBuilder{given: c.opts.Builder, connect: c.connectOptions()}
 	defer builder.close()
 	return images.Deliver(ctx, c.decision, builder.get, images.Options{
-		Keychain: c.opts.Keychain, Transport: c.opts.RegistryTransport, Insecure: c.opts.InsecureRegistries,
+		Keychain: c.opts.Keychain, Transport: c.transport, Insecure: c.opts.InsecureRegistries,
 		BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
 	})
 }
@@ -142,6 +143,11 @@ func (c *converge) connectOptions() images.ConnectOptions {
 	}
 	if opts.Env = c.env; opts.Env == nil {
 		opts.Env = map[string]string{}
+	}
+	opts.Registries.CAFiles = slices.Concat(opts.Registries.CAFiles, c.opts.RegistryCA)
+	opts.Registries.Insecure = slices.Concat(opts.Registries.Insecure, c.opts.InsecureRegistries)
+	if opts.Registries.Mirrors == nil {
+		opts.Registries.Mirrors = c.opts.RegistryMirrors
 	}
 	return opts
 }

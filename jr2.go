@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -68,23 +69,24 @@ type converge struct {
 	opts   Options
 	result *Result
 
-	env      map[string]string // load: the shell over .env
-	inst     *config.Instance  // load
-	unread   error             // load: why the Instance was read in part only
-	sizes    []config.WorkspaceSize
-	found    preflight.Home    // home: whose the namespace is
-	homeless bool              // home: there is no namespace yet
-	asked    bool              // contact: somebody agreed to the namespace
-	cluster  cluster           // connect
-	server   string            // floor: gitVersion
-	set      platforms.Set     // platforms
-	nodes    []corev1.Node     // platforms: nil when the configuration names the set
-	input    render.Input      // kit: grows with the image map and the signing key
-	ran      bool              // recall: the Instance has an Orchestrator from an earlier converge
-	previous *images.Record    // recall: which images it runs; nil when nothing says so
-	decision *images.Decision  // images: which to build; nil when none is needed
-	record   images.Record     // images: what it will run
-	digests  map[string]string // images: content digests of the image contexts by folder
+	env       map[string]string // load: the shell over .env
+	inst      *config.Instance  // load
+	unread    error             // load: why the Instance was read in part only
+	sizes     []config.WorkspaceSize
+	transport http.RoundTripper // decide: to registries
+	found     preflight.Home    // home: whose the namespace is
+	homeless  bool              // home: there is no namespace yet
+	asked     bool              // contact: somebody agreed to the namespace
+	cluster   cluster           // connect
+	server    string            // floor: gitVersion
+	set       platforms.Set     // platforms
+	nodes     []corev1.Node     // platforms: nil when the configuration names the set
+	input     render.Input      // kit: grows with the image map and the signing key
+	ran       bool              // recall: the Instance has an Orchestrator from an earlier converge
+	previous  *images.Record    // recall: which images it runs; nil when nothing says so
+	decision  *images.Decision  // images: which to build; nil when none is needed
+	record    images.Record     // images: what it will run
+	digests   map[string]string // images: content digests of the image contexts by folder
 }
 
 // Result is what a converge saw and did.

@@ -65,10 +65,19 @@ type Options struct {
 	Buildkit images.ConnectOptions
 	// Keychain holds the registry credentials; docker's own configuration when nil.
 	Keychain authn.Keychain
-	// RegistryTransport carries requests to registries, for example with a private CA; the default transport when nil.
+	// RegistryTransport carries requests to registries; when nil, images.Transport with the files of RegistryCA.
 	RegistryTransport http.RoundTripper
+	// RegistryCA are PEM files of authorities that certificates of registries are checked by, beside the system's.
+	RegistryCA []string
 	// InsecureRegistries are hosts ("host" or "host:port") that may be spoken to by plain http; loopback hosts always may.
 	InsecureRegistries []string
+	// RegistryMirrors are read in place of registries: by the checks of images that pods will run, and by a buildkitd that the converge
+	// starts itself, which is told RegistryCA and InsecureRegistries too. Any other builder has a configuration of its own. What is
+	// built is pushed to the registry and read back from there.
+	RegistryMirrors images.Mirrors
+	// Bundle are images that a product brings for Sandboxes. A Workflow whose Workspace names one that is turned off is refused before
+	// anything is applied; what runs is left alone.
+	Bundle images.Bundle
 	// Publisher stores the Assembly where the Orchestrator reads it; in the Instance's namespace when nil.
 	Publisher Publisher
 	// Holder tells other converges who holds the lock; host and process id when empty.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/narrate"
 	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/placement"
@@ -93,8 +94,15 @@ func (c *converge) demands() []placement.Demand {
 	return demands
 }
 
-// decide checks what the configuration alone decides, before any cluster is asked: the Kit's images and the platforms that it names.
+// decide checks what the configuration and the options alone decide, before any cluster is asked: how registries are reached, the images
+// that a product brings, the Kit's images and the platforms that are named.
 func (c *converge) decide(context.Context) error {
+	if err := c.reach(); err != nil {
+		return err
+	}
+	if err := c.bundle(); err != nil {
+		return err
+	}
 	kit, err := render.KitOf(c.inst.KitVersion, c.inst.KitRegistry)
 	if err != nil {
 		return err
@@ -121,6 +129,11 @@ func (c *converge) checkRegistry(set platforms.Set) error {
 // kit tells the images that the Kit brings.
 func (c *converge) kit(context.Context) error {
 	kit := c.input.Kit
+	if kit.Home != render.KitHome {
+		if note := images.HostNote("kitRegistry", kit.Home); note != "" {
+			c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note})
+		}
+	}
 	c.tell(KitResolved{Version: kit.Version, Home: kit.Home, Custodian: kit.Custodian, Mirrored: kit.Home != render.KitHome})
 	return nil
 }

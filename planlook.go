@@ -110,7 +110,7 @@ func (p *planning) image(ctx context.Context, image images.Image) (planned Plann
 	if p.opts.Force {
 		return planned, "", false, nil
 	}
-	registry := images.Registry{Keychain: p.opts.Keychain, Transport: p.opts.RegistryTransport, Insecure: p.opts.InsecureRegistries}
+	registry := p.registries()
 	held, have, err := registry.Have(ctx, image, p.inst.Name, p.set.Platforms)
 	switch {
 	case ctx.Err() != nil:

@@ -49,7 +49,7 @@ func (o ConnectOptions) child(ctx context.Context) (*BuildKit, Place, error) {
 		}
 		root = filepath.Join(cache, "jr2", "buildkit")
 	}
-	daemon, err := startChild(path, root)
+	daemon, err := o.startChild(path, root)
 	if err != nil {
 		return nil, place, err
 	}
@@ -70,7 +70,7 @@ type daemon struct {
 	err     error         // why, then
 }
 
-func startChild(path, root string) (*daemon, error) {
+func (o ConnectOptions) startChild(path, root string) (*daemon, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
 	}
@@ -86,6 +86,9 @@ func startChild(path, root string) (*daemon, error) {
 	defer log.Close()
 	command := exec.Command(path, "--addr", d.address, "--root", root)
 	command.Stdout, command.Stderr = log, log
+	if err := o.Registries.tell(command, dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	command.SysProcAttr = withParent()
 	started := make(chan error)
 	go func() {

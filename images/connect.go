@@ -28,6 +28,9 @@ type ConnectOptions struct {
 	Address string
 	// ServerName, CACert, Cert and Key are for TLS to a tcp:// address; the last three are file paths. Empty means no TLS.
 	ServerName, CACert, Cert, Key string
+	// TLSDir is a folder with the three files, as ca.pem, cert.pem and key.pem or as ca.crt, tls.crt and tls.key; empty means none. It
+	// excludes CACert, Cert and Key.
+	TLSDir string
 	// Timeout bounds the wait for an answer per place; 0 means 10 seconds.
 	Timeout time.Duration
 	// Env is where Docker's variables are looked up (DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG, DOCKER_TLS, DOCKER_TLS_VERIFY,
@@ -37,6 +40,8 @@ type ConnectOptions struct {
 	Buildkitd string
 	// BuildkitdRoot is where that keeps its cache; empty means jr2/buildkit in the user's cache folder.
 	BuildkitdRoot string
+	// Registries are told to that buildkitd. Every other builder has a configuration of its own.
+	Registries RegistryRules
 }
 
 const connectTimeout = 10 * time.Second
@@ -150,7 +155,11 @@ func (o ConnectOptions) daemon(place Place) finder {
 				return nil, place, err // clearer than what gRPC makes of it
 			}
 		}
-		c, err := client.New(quiet(ctx), place.Address, o.tls()...)
+		options, err := o.tls()
+		if err != nil {
+			return nil, place, err
+		}
+		c, err := client.New(quiet(ctx), place.Address, options...)
 		if err != nil {
 			return nil, place, err
 		}
@@ -181,19 +190,6 @@ func socketPath(address string) (string, bool) {
 		return "", false
 	}
 	return filepath.Clean(path), true
-}
-
-func (o ConnectOptions) tls() []client.ClientOpt {
-	var out []client.ClientOpt
-	if o.CACert != "" {
-		out = append(out, client.WithServerConfig(o.ServerName, o.CACert))
-	} else if o.ServerName != "" || o.Cert != "" {
-		out = append(out, client.WithServerConfigSystem(o.ServerName))
-	}
-	if o.Cert != "" || o.Key != "" {
-		out = append(out, client.WithCredentials(o.Cert, o.Key))
-	}
-	return out
 }
 
 // Place says which builder this is, where it was found and why it was looked for there.

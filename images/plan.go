@@ -124,7 +124,9 @@ func Plan(ctx context.Context, req Request) (*Decision, error) {
 		}
 		return d, &NoRegistryError{req.Context}
 	}
-	d.Notes = registryNotes(req.Registry)
+	if note := HostNote("registry", req.Registry); note != "" {
+		d.Notes = []string{note}
+	}
 	return d, nil
 }
 
@@ -167,11 +169,12 @@ func decide(ctx context.Context, req Request, c Context) (Image, error) {
 	return img, nil
 }
 
-// registryNotes warns of a prefix that means Docker Hub although it may not look so.
-func registryNotes(registry string) []string {
-	first, _, _ := strings.Cut(registry, "/")
+// HostNote warns of a prefix that means Docker Hub although it may not look so; field names it ("registry"). Empty when the prefix names a
+// host.
+func HostNote(field, prefix string) string {
+	first, _, _ := strings.Cut(prefix, "/")
 	if first == "localhost" || strings.ContainsAny(first, ".:") {
-		return nil
+		return ""
 	}
-	return []string{fmt.Sprintf("registry %q names no host, so it means docker.io/%s", registry, registry)}
+	return fmt.Sprintf("%s %q names no host, so it means docker.io/%s", field, prefix, prefix)
 }

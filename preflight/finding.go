@@ -36,6 +36,7 @@ const (
 	CodeOperatorDown         = "operator-unavailable"
 	CodeNoSandboxNode        = "no-sandbox-node"
 	CodeSizeTooLarge         = "size-too-large"
+	CodeBundledImageOff      = "bundled-image-off"
 )
 
 // Stable codes of the findings about a set of objects.
