@@ -18,6 +18,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"placement/v1alpha1":           "",
 		"placement/controller":         "placement placement/quota placement/v1alpha1 internal/names",
 		"placement/quota":              "",
+		"placement/warm":               "internal/names placement",
 		"images":                       "config placement platforms internal/seed",
 		"apply":                        "placement/quota",
 		"preflight":                    "config placement placement/quota platforms internal/names internal/seed",
@@ -53,7 +54,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 
 // TestPurePackagesHaveNoTransport keeps clients and builders out of the packages that only think.
 func TestPurePackagesHaveNoTransport(t *testing.T) {
-	for _, pkg := range []string{"config", "platforms", "placement", "internal/render", "internal/narrate"} {
+	for _, pkg := range []string{"config", "platforms", "placement", "placement/warm", "internal/render", "internal/narrate"} {
 		for _, dependency := range golist(t, "{{.ImportPath}}", "-deps", "./"+pkg) {
 			for _, transport := range []string{"k8s.io/client-go/rest", "k8s.io/client-go/transport", "github.com/moby/buildkit/client", "github.com/google/go-containerregistry/pkg/v1/remote"} {
 				if dependency == transport {
