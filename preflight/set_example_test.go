@@ -31,6 +31,7 @@ func exampleNodes(taint string) []corev1.Node {
 	nodes := []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
 	for i := range nodes {
 		nodes[i].Status.NodeInfo.Architecture = "arm64"
+		nodes[i].Status.Allocatable = amountsOf("cpu=4", "memory=8Gi", "pods=110")
 		if taint != "" {
 			nodes[i].Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
 		}
@@ -82,7 +83,7 @@ func ExampleSchedulability() {
 	for _, finding := range preflight.Schedulability(exampleSet("registry.example.com/api:v1"), facts) {
 		fmt.Println(finding.Severity, finding.Message)
 	}
-	// Output: note StatefulSet demo/api: no node takes its pods yet: a, b: has the taint node.kubernetes.io/network-unavailable:NoSchedule for now, which is expected to clear by itself — wait
+	// Output: note StatefulSet demo/api: no node takes its pods yet: a, b: has the taint node.kubernetes.io/network-unavailable:NoSchedule for now; it is expected to clear by itself — wait
 }
 
 func ExampleAdmission() {

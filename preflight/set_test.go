@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -53,10 +54,11 @@ func workloadYAML(kind, name, spec, podSpec string) string {
 // pinned is an image that no check says anything about.
 const pinned = "registry.example.com/app@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-// node makes a Linux node with these taints, written as kubectl takes them, and labels "key=value".
+// node makes a Linux node with room, with these taints, written as kubectl takes them, and labels "key=value".
 func node(name string, marks ...string) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"}
+	n.Status.Allocatable = amountsOf("cpu=64", "memory=256Gi", "ephemeral-storage=1Ti", "pods=110")
 	for _, mark := range marks {
 		key, effect, isTaint := strings.Cut(mark, ":")
 		key, value, _ := strings.Cut(key, "=")
@@ -69,9 +71,9 @@ func node(name string, marks ...string) corev1.Node {
 	return n
 }
 
-// with sets the allocatable of a node: "cpu=750m", "pods=8".
+// with sets some of the allocatable of a node: "cpu=750m", "pods=8".
 func with(n corev1.Node, amounts ...string) corev1.Node {
-	n.Status.Allocatable = amountsOf(amounts...)
+	maps.Copy(n.Status.Allocatable, amountsOf(amounts...))
 	return n
 }
 

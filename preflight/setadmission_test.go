@@ -216,7 +216,7 @@ func testLimits(t *testing.T, c admissionChecker) {
 	// F21: what a LimitRange fills in is in no manifest.
 	unstated := workloadIn("limits", "Deployment", "api", "", "{containers: [{name: a, image: \""+pinned+"\"}]}")
 	facts := preflight.SetFacts{Nodes: []corev1.Node{with(node("a"), "cpu=1")}, Pods: []corev1.Pod{}, DryRun: c.pods, Images: registry}
-	says(t, preflight.Set(t.Context(), manifests(t, unstated), facts), "warn unschedulable Deployment limits/api: a: is too small (cpu 1 allocatable of 1500m wanted)")
+	says(t, preflight.Set(t.Context(), manifests(t, unstated), facts), "warn unschedulable Deployment limits/api: a: is too small: cpu 1 allocatable of 1500m wanted")
 	// The seconds that every pod may stay on a lost node are no permission to be placed there.
 	facts.Nodes = []corev1.Node{node("lost", "node.kubernetes.io/not-ready:NoExecute")}
 	says(t, preflight.Set(t.Context(), manifests(t, unstated), facts), "note not-schedulable-yet Deployment limits/api: lost")

@@ -2,12 +2,9 @@ package preflight
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -49,26 +46,11 @@ func apart(w *workload) *corev1.PodAffinityTerm {
 	}
 	terms := w.pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	for i := range terms {
-		if term := &terms[i]; term.TopologyKey == corev1.LabelHostname && selectsItself(w, term) {
+		if term := &terms[i]; term.TopologyKey == corev1.LabelHostname && w.selects(term, w) {
 			return term
 		}
 	}
 	return nil
-}
-
-func selectsItself(w *workload, term *corev1.PodAffinityTerm) bool {
-	everywhere := term.NamespaceSelector != nil && len(term.NamespaceSelector.MatchLabels)+len(term.NamespaceSelector.MatchExpressions) == 0
-	home := len(term.Namespaces) == 0 && term.NamespaceSelector == nil || slices.Contains(term.Namespaces, w.namespace)
-	if !home && !everywhere {
-		return false
-	}
-	for _, key := range term.MismatchLabelKeys {
-		if _, ok := w.pod.Labels[key]; ok { // pods with the same value are not meant
-			return false
-		}
-	}
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	return err == nil && selector.Matches(labels.Set(w.pod.Labels))
 }
 
 // spread compares replicas that must be apart with the nodes that take them.

@@ -27,23 +27,6 @@ type setLook struct {
 	images map[string]imageAnswer
 	// toldUnanswered says that a Note names the images that nobody could look at.
 	toldUnanswered bool
-	// podsOn are the pods of the cluster that hold something, by its name.
-	podsOn map[string]*podsOn
-}
-
-// podsOn are the pods that hold something of a node, and what they hold together.
-type podsOn struct {
-	pods []*corev1.Pod
-	sum  corev1.ResourceList
-}
-
-func (on *podsOn) add(pod *corev1.Pod) {
-	on.pods = append(on.pods, pod)
-	for name, amount := range requestsOf(pod) {
-		sum := on.sum[name]
-		sum.Add(amount)
-		on.sum[name] = sum
-	}
 }
 
 type imageAnswer struct {
@@ -52,15 +35,7 @@ type imageAnswer struct {
 }
 
 func lookAt(objs []*unstructured.Unstructured, facts SetFacts) *setLook {
-	l := &setLook{objs: objs, facts: facts, podsOn: map[string]*podsOn{}}
-	for i := range facts.Pods {
-		if pod := &facts.Pods[i]; pod.Spec.NodeName != "" && !ended(pod) {
-			if l.podsOn[pod.Spec.NodeName] == nil {
-				l.podsOn[pod.Spec.NodeName] = &podsOn{sum: corev1.ResourceList{}}
-			}
-			l.podsOn[pod.Spec.NodeName].add(pod)
-		}
-	}
+	l := &setLook{objs: objs, facts: facts}
 	for _, o := range objs {
 		w, err := workloadOf(o)
 		if err != nil {
@@ -146,6 +121,11 @@ func (l *setLook) askImages(ctx context.Context) {
 		})
 	}
 	group.Wait() //nolint:errcheck // each answer carries its own
+}
+
+// ended says whether a pod holds nothing any more.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func notLooked(object, message string) Finding {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"jr2.dev/jr2/placement"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +24,8 @@ type workload struct {
 	pod *corev1.Pod
 	// admitted is what the API server makes of pod, by dry run; nil when it was not asked or did not let it in.
 	admitted *corev1.Pod
+	// explained is where the pod can land; nil until somebody asks.
+	explained *placement.Explanation
 	// selector of the pods that it made earlier; it selects nothing where the kind has none.
 	selector labels.Selector
 	// replicas that it asks for: one for a pod and for a Job, since all its pods are alike.
