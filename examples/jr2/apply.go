@@ -57,6 +57,7 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags.StringSliceVar(&a.options.Recreate, "recreate", nil, "kinds to delete and make again where a field can't be changed, such as Job.batch")
 	flags.DurationVar(&a.options.Ready.Timeout, "timeout", 0, "how long one object may take to become ready, without the time in which the cluster has no room (default 3m)")
 	flags.StringVarP(&a.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
+	registryFlags(flags, &a.at.rules)
 	return command
 }
 

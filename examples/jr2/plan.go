@@ -37,6 +37,7 @@ func (u *up) plan(ctx context.Context) error {
 	}
 	u.options.Env = u.streams.environ()
 	u.options.Events = out.event
+	reach(&u.options, u.rules)
 	plan, err := u.makePlan(ctx)
 	if err != nil {
 		return end(ctx, out, nil, err)

@@ -26,11 +26,13 @@ import (
 type target struct {
 	context, kubeconfig, namespace string
 	embedded                       bool
+	rules                          images.RegistryRules
 }
 
 // connected is the cluster of an apply.
 type connected struct {
 	context, namespace string
+	rules              images.RegistryRules
 	config             *rest.Config
 	client             kubernetes.Interface
 	close              func()
@@ -38,7 +40,7 @@ type connected struct {
 
 // connect finds the cluster by the kubeconfig's rules, or starts the embedded one.
 func (t target) connect(ctx context.Context, streams Streams) (*connected, error) {
-	c := &connected{close: func() {}}
+	c := &connected{close: func() {}, rules: t.rules}
 	if t.embedded {
 		up := jr2.Options{Kubeconfig: t.kubeconfig, Context: t.context, Env: streams.environ()}
 		embedded, err := startEmbedded(ctx, &up, streams.Err)
@@ -118,8 +120,12 @@ func (c *connected) check(ctx context.Context, set *apply.Set) ([]preflight.Find
 
 // facts reads what the checks want to know. What this user may not read stays unknown, and the checks say so.
 func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
+	transport, err := images.Transport(c.rules.CAFiles...)
+	if err != nil {
+		return preflight.SetFacts{}, err
+	}
 	facts := preflight.SetFacts{
-		Images: askRegistries(images.Registry{}),
+		Images: askRegistries(images.Registry{Transport: transport, Insecure: c.rules.Insecure, Mirrors: c.rules.Mirrors}),
 		DryRun: func(namespace string) preflight.PodCreator { return c.client.CoreV1().Pods(namespace) },
 	}
 	nodes, nodesErr := placement.Nodes(ctx, c.client.CoreV1().Nodes())
@@ -168,8 +174,20 @@ func askRegistries(registry images.Registry) func(context.Context, string) (pref
 	}
 }
 
-// briefly is why a registry gave no answer, without the address that was asked: the note about it names the image.
+// briefly is why a registry gave no answer, without the address that was asked: the note about it names the image. Its mirrors are named.
 func briefly(err error) error {
+	refused := (*images.RegistryError)(nil)
+	if !errors.As(err, &refused) || len(refused.Mirrors) == 0 {
+		return shortly(err)
+	}
+	text := shortly(refused.Err).Error()
+	for _, err := range refused.Mirrors {
+		text += "; " + err.Error()
+	}
+	return errors.New(text)
+}
+
+func shortly(err error) error {
 	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
 		return errors.New(lookup.Err)
 	}

@@ -14,12 +14,14 @@ import (
 	"golang.org/x/term"
 
 	"jr2.dev/jr2"
+	"jr2.dev/jr2/images"
 )
 
 // up holds the flags of `jr2 up`.
 type up struct {
 	streams  Streams
 	options  jr2.Options
+	rules    images.RegistryRules
 	embedded bool
 	output   string
 }
@@ -39,6 +41,7 @@ func upCommand(streams Streams) *cobra.Command {
 	}
 	flags := command.Flags()
 	u.placeFlags(flags)
+	builderFlags(flags, &u.options)
 	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
 	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
 	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
@@ -52,6 +55,7 @@ func (u *up) placeFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&u.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.BoolVar(&u.embedded, "embedded", false, "use a cluster that this command starts itself and keeps for the next time")
 	flags.StringSliceVar(&u.options.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
+	registryFlags(flags, &u.rules)
 }
 
 func (u *up) run(ctx context.Context) error {
@@ -62,6 +66,7 @@ func (u *up) run(ctx context.Context) error {
 	u.options.Env = u.streams.environ()
 	u.options.Confirm = u.confirm()
 	u.options.Events = out.event
+	reach(&u.options, u.rules)
 	result, err := u.converge(ctx)
 	return end(ctx, out, result, err)
 }
