@@ -215,13 +215,13 @@ func (r *run) keep(ctx context.Context) error {
 	r.mu.Lock()
 	records := maps.Clone(r.records)
 	r.mu.Unlock()
-	return r.retry.do(ctx, r.inv.ref(), func(ctx context.Context) error {
+	return r.explain(ctx, r.inv.ref(), r.retry.do(ctx, r.inv.ref(), func(ctx context.Context) error {
 		err := r.inv.write(ctx, records)
 		if errors.Is(err, ErrInventoryMoved) {
 			return final{err}
 		}
 		return err
-	})
+	}))
 }
 
 // applyIndex writes the object of that index, unless it was written already.

@@ -1,7 +1,11 @@
 package apply_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +62,54 @@ func TestKindsThatArriveWithTheSet(t *testing.T) {
 	}
 }
 
+// Field case F22, of other things than a kind that is new to its group: a version that is new to a kind, a kind without a namespace, and a
+// kind that another brings while this set waits for it.
+func TestVersionsAndKindsThatArrive(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind                 string
+		before, text, others func(group string) string
+	}{
+		"a new version of a kind": {kind: "Apple",
+			before: func(group string) string { return join(crd(group, "Apple"), custom(group, "Apple")) },
+			text: func(group string) string {
+				const v1 = "{name: v1, served: true, storage: true, "
+				both := strings.Replace(crd(group, "Apple"), v1, "{name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}, "+v1, 1)
+				return join(strings.NewReplacer("/v1\n", "/v2\n", "n: 1", "n: 2").Replace(custom(group, "Apple")), both)
+			}},
+		"a kind without a namespace": {kind: "Berry", text: func(group string) string {
+			return join(strings.Replace(custom(group, "Berry"), ", namespace: NS", "", 1), strings.Replace(crd(group, "Berry"), "scope: Namespaced", "scope: Cluster", 1))
+		}},
+		"a kind that another brings": {kind: "Cherry", others: func(group string) string { return crd(group, "Cherry") },
+			text: func(group string) string { return custom(group, "Cherry") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			group := ns + ".example.com"
+			if tt.before != nil {
+				mustApply(t, set(t, ns, tt.before(group)), apply.Options{})
+			}
+			var once sync.Once
+			out := mustApply(t, set(t, ns, tt.text(group)), apply.Options{Events: func(e apply.Event) {
+				if e, ok := e.(apply.Retrying); ok && e.Class == apply.ClassNoMatch && tt.others != nil {
+					once.Do(func() { mustApply(t, mustSet(t, "other", ns, tt.others(group)), apply.Options{}) })
+				}
+			}})
+			ref := apply.Ref{Group: group, Kind: tt.kind, Name: "x"}
+			if name != "a kind without a namespace" {
+				ref.Namespace = ns
+			}
+			if did := out.Did(ref); did != apply.Created && did != apply.Configured {
+				t.Errorf("did %q: %+v", did, out.Objects)
+			}
+			if again := mustApply(t, set(t, ns, tt.text(group)), apply.Options{}); again.Changed() != 0 {
+				t.Errorf("again: %+v", again.Objects)
+			}
+		})
+	}
+}
+
 func TestAKindThatNobodyServesFailsSoon(t *testing.T) {
 	ns := newNamespace(t, nil)
 	began := time.Now()
@@ -76,6 +128,7 @@ func TestAKindThatNobodyServesFailsSoon(t *testing.T) {
 
 // Field case F23: a dying namespace stops the run, is not told as missing rights, and what holds it is named.
 func TestATerminatingNamespaceIsNamed(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	maps := typed(t).CoreV1().ConfigMaps(ns)
 	mustApply(t, mapsSet(t, ns, "held"), apply.Options{})
@@ -89,13 +142,65 @@ func TestATerminatingNamespaceIsNamed(t *testing.T) {
 	if err := typed(t).CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := apply.Apply(t.Context(), config(t), mapsSet(t, ns, "held", "new"), apply.Options{})
-	if apply.Classify(err) != apply.ClassNamespaceTerminating || !strings.Contains(err.Error(), `namespace "`+ns+`" is terminating`) {
-		t.Errorf("got %v", err)
+	for name, s := range map[string]*apply.Set{
+		"a map":               mapsSet(t, ns, "held", "new"),
+		"a role":              mustSet(t, "role", ns, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: new, namespace: NS}"),
+		"a pod":               mustSet(t, "pod", ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: new, namespace: NS}\nspec: {"+plainContainer+"}"),
+		"a hook":              mustSet(t, "hook", ns, job("new", "registry.example/api:1", hooked("PreSync"))),
+		"a minted Secret":     mustSet(t, "mint", ns, vault("KEY: hex", "")),
+		"the namespace":       mustSet(t, "itself", ns, "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS}"),
+		"what the set shares": mustSet(t, "shared", ns, conf("new", "1")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := apply.Apply(t.Context(), config(t), s, apply.Options{Shared: name == "what the set shares"})
+			if apply.Classify(err) != apply.ClassNamespaceTerminating || !strings.Contains(err.Error(), `namespace "`+ns+`" is terminating`) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
-	_, err = apply.Apply(t.Context(), config(t), set(t, ns, "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS}"), apply.Options{})
-	if apply.Classify(err) != apply.ClassNamespaceTerminating {
-		t.Errorf("the namespace itself: %v", err)
+}
+
+// Field case F23: a pod that is refused because its account is on its way is written again until that is there, be it the default one, one
+// of the set's own, or a hook's pod; and no other refusal is.
+func TestAnAccountThatIsOnItsWayIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: NS, annotations: {%s}}\nspec: {restartPolicy: Never, serviceAccountName: %s, nodeSelector: {no: where}, " + plainContainer + "}"
+	for name, tt := range map[string]struct {
+		doc, words string
+		fails      bool
+	}{
+		"the default account": {doc: fmt.Sprintf(pod, "", "default"), words: `error looking up service account NS/default: serviceaccount \"default\" not found`},
+		"one of its own":      {doc: join(account("runner"), fmt.Sprintf(pod, "", "runner")), words: `error looking up service account NS/runner: serviceaccount \"runner\" not found`},
+		"the pod of a hook": {doc: join(account("runner", hooked("PreSync"), inWave(-1)), fmt.Sprintf(pod, hooked("PreSync"), "runner")),
+			words: `error looking up service account NS/runner: serviceaccounts \"runner\" not found`},
+		"missing rights": {doc: fmt.Sprintf(pod, "", "default"), words: `User \"ana\" cannot patch resource \"pods\" in API group \"\" in the namespace \"NS\"`, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			var refusals, retries atomic.Int64
+			cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" && strings.Contains(r.URL.Path, "/pods") && refusals.Add(1) <= 2 {
+					return answer(r, http.StatusForbidden, strings.ReplaceAll(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods \"x\" is forbidden: `+tt.words+`"}`, "NS", ns)), nil
+				}
+				return next.RoundTrip(r)
+			})
+			_, err := apply.Apply(t.Context(), cfg, set(t, ns, tt.doc), apply.Options{Ready: apply.WaitOptions{Waiting: -1}, Events: func(e apply.Event) {
+				if e, ok := e.(apply.Retrying); ok && e.Class == apply.ClassServiceAccount {
+					retries.Add(1)
+				}
+			}})
+			_, made := typed(t).CoreV1().Pods(ns).Get(t.Context(), "x", metav1.GetOptions{})
+			if tt.fails {
+				if apply.Classify(err) != apply.ClassForbidden || retries.Load() != 0 || refusals.Load() != 1 {
+					t.Errorf("got %v after %d refusals", err, refusals.Load())
+				}
+				return
+			}
+			if made != nil || retries.Load() != 2 || apply.Classify(err) == apply.ClassServiceAccount {
+				t.Errorf("%d retries, the pod: %v, the run: %v", retries.Load(), made, err)
+			}
+		})
 	}
 }
 
