@@ -78,8 +78,9 @@ func writer() devcluster.User {
 // newNamespace makes a namespace named after the test.
 func newNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
+	name := "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", ",", "").Replace(t.Name()))
 	ns, err := typed(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "t-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-").Replace(t.Name())) + "-", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 57)] + "-", Labels: labels}, // a name has at most 63 characters
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +108,14 @@ func set(t *testing.T, ns, text string) *apply.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// mustSet is a set of another name.
+func mustSet(t *testing.T, name, ns, text string) *apply.Set {
+	t.Helper()
+	s := set(t, ns, text)
+	s.Name = name
 	return s
 }
 

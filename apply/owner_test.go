@@ -11,21 +11,54 @@ import (
 	"jr2.dev/jr2/apply"
 )
 
+// Field case F10: what one set made is refused to the next, is taken over only when that is asked for, stays the new owner's when the first
+// comes back or stops rendering it, and keeps what only the owner put there. A Namespace and other things without one are no exception.
 func TestTwoSetsDoNotTakeEachOthersObjects(t *testing.T) {
-	ns := newNamespace(t, nil)
-	mustApply(t, mapsSet(t, ns, "a"), apply.Options{})
-	other := mapsSet(t, ns, "a", "b")
-	other.Name = "other"
-	out, err := apply.Apply(t.Context(), config(t), other, apply.Options{})
-	var owned *apply.OwnedError
-	if !errors.As(err, &owned) || owned.Owner != ns+"/app" || len(out.Objects) != 0 {
-		t.Fatalf("got %v, %+v", err, out.Objects)
-	}
-	mustApply(t, other, apply.Options{Adopt: true})
-	// The first owner stops rendering it, and does not delete it.
-	out = mustApply(t, mapsSet(t, ns), apply.Options{Prune: true})
-	if out.Did(configMap(ns, "a")) != apply.Kept || out.Changed() != 0 {
-		t.Errorf("got %+v", out.Objects)
+	t.Parallel()
+	const meta = "metadata: {name: NAME, namespace: NS, annotations: {example.com/keep: \"VALUE\"}}\n"
+	cluster := strings.Replace(meta, ", namespace: NS", "", 1)
+	for name, doc := range map[string]string{
+		"a map":           "apiVersion: v1\nkind: ConfigMap\n" + meta,
+		"a namespace":     "apiVersion: v1\nkind: Namespace\n" + cluster,
+		"a cluster role":  "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n" + cluster,
+		"a minted Secret": "apiVersion: v1\nkind: Secret\n" + strings.Replace(meta, "{example", "{jr2.dev/mint: 'KEY: hex', example", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			of := func(owner, value string) *apply.Set {
+				s := set(t, ns, strings.NewReplacer("VALUE", value, "NAME", "shared-"+ns[len(ns)-5:]).Replace(doc))
+				s.Name = owner
+				return s
+			}
+			ref := apply.RefOf(of("a", "").Objects[0])
+			refused := func(s *apply.Set, owner string) {
+				t.Helper()
+				out, err := apply.Apply(t.Context(), config(t), s, apply.Options{})
+				var owned, planned *apply.OwnedError
+				if !errors.As(err, &owned) || owned.Owner != ns+"/"+owner || len(out.Objects) != 0 {
+					t.Errorf("got %v, %+v", err, out.Objects)
+				}
+				if p := mustPlan(t, s, apply.Options{}); !errors.As(p.Err(), &planned) || p.Count(apply.WillConflict) != 1 {
+					t.Errorf("planned %s", p)
+				}
+			}
+			mustApply(t, of("a", "1"), apply.Options{})
+			refused(of("b", "2"), "a")
+			mustApply(t, of("b", "2"), apply.Options{Adopt: true})
+			refused(of("a", "1"), "b")
+			// The first owner stops rendering it, and does not delete it, though it is named as data that may go.
+			none, err := apply.NewSet("a", ns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := mustApply(t, none, apply.Options{Prune: true, PruneData: []apply.Ref{ref}}); out.Did(ref) != apply.Kept || out.Changed() != 0 {
+				t.Errorf("pruned: %+v", out.Objects)
+			}
+			if out := mustApply(t, of("b", "2"), apply.Options{}); out.Changed() != 0 {
+				t.Errorf("the owner's next run: %+v", out.Objects)
+			}
+		})
 	}
 }
 

@@ -200,18 +200,51 @@ spec: {nominal: "12000m", list: []}
 	}
 	before := generation()
 	for name, s := range map[string]*apply.Set{"the same": first, "other words": spelled(`"1"`, "1G", "1500m"), "more other words": spelled("1", "1000000k", "1.50")} {
-		if p := mustPlan(t, s, apply.Options{}); p.Changes() != 0 {
-			t.Errorf("%s: %s", name, p)
-		}
-		if out := mustApply(t, s, apply.Options{}); out.Changed() != 0 {
-			t.Errorf("%s: %+v", name, out.Objects)
-		}
+		t.Run(name, func(t *testing.T) {
+			if p := mustPlan(t, s, apply.Options{}); p.Changes() != 0 {
+				t.Errorf("%s", p)
+			}
+			if out := mustApply(t, s, apply.Options{}); out.Changed() != 0 {
+				t.Errorf("%+v", out.Objects)
+			}
+		})
 	}
 	if after := generation(); after != before {
 		t.Errorf("generation %d, then %d", before, after)
 	}
 	if p := mustPlan(t, spelled("1001m", "1G", "1500m"), apply.Options{}); p.Changes() != 1 || !strings.Contains(p.String(), `resources.requests.cpu: "1" -> "1001m"`) {
 		t.Errorf("a real change: %s", p)
+	}
+}
+
+// Field case F19, of other kinds and fields: a claim, a quota, a volume, an autoscaler and a device in other words than the server's.
+func TestPlanOfEqualValuesOfOtherKinds(t *testing.T) {
+	t.Parallel()
+	const meta = "metadata: {name: x, namespace: NS}\n"
+	const template = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {"
+	for name, tt := range map[string]struct{ doc, old, equal, other string }{
+		"a claim": {"apiVersion: v1\nkind: PersistentVolumeClaim\n" + meta + "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1536Mi}}}", "1536Mi", "1.5Gi", "1537Mi"},
+		"a quota": {"apiVersion: v1\nkind: ResourceQuota\n" + meta + "spec: {hard: {requests.cpu: 2000m, requests.memory: 1Gi}}", "2000m", "2.000", "2001m"},
+		"an autoscaler": {"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\n" + meta +
+			"spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: x}, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 2048Mi}}}]}", "2048Mi", "2Gi", "3Gi"},
+		"a volume in memory": {"apiVersion: apps/v1\nkind: DaemonSet\n" + meta + "spec: {" + template + "nodeSelector: {no: where}, volumes: [{name: v, emptyDir: {sizeLimit: 1024Ki}}], " + plainContainer + "}}}", "1024Ki", "1Mi", "2Mi"},
+		"a device":           {"apiVersion: apps/v1\nkind: Deployment\n" + meta + "spec: {replicas: 0, " + template + `containers: [{name: a, image: "registry.example/a:1", resources: {limits: {example.com/gpu: "1"}}}]}}}`, `"1"`, "1000m", `"2"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			said := func(words string) *apply.Set { return set(t, ns, strings.Replace(tt.doc, tt.old, words, 1)) }
+			mustApply(t, said(tt.old), apply.Options{})
+			if p := mustPlan(t, said(tt.equal), apply.Options{}); p.Count(apply.WillLeave) != 1 {
+				t.Errorf("%s", p)
+			}
+			if out := mustApply(t, said(tt.equal), apply.Options{}); out.Changed() != 0 {
+				t.Errorf("%+v", out.Objects)
+			}
+			if p := mustPlan(t, said(tt.other), apply.Options{}); p.Count(apply.WillConfigure) != 1 && p.Err() == nil {
+				t.Errorf("a real change: %s", p)
+			}
+		})
 	}
 }
 
