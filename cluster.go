@@ -28,7 +28,14 @@ type cluster struct {
 // kindPrefix starts the name of a context that kind made (source: seed, Rules).
 const kindPrefix = "kind-"
 
-func (c cluster) kind() bool { return strings.HasPrefix(c.context, kindPrefix) }
+// kind is the name of the kind cluster that this is; empty when it is none.
+func (c cluster) kind() string {
+	name, _ := strings.CutPrefix(c.context, kindPrefix)
+	if name == c.context {
+		return ""
+	}
+	return name
+}
 
 // resolve names the cluster without talking to it.
 func resolve(opts Options) (cluster, error) {

@@ -95,8 +95,13 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	defer builder.close()
 	return images.Deliver(ctx, c.decision, builder.get, images.Options{
 		Keychain: c.opts.Keychain, Transport: c.transport, Insecure: c.opts.InsecureRegistries,
-		BuildArgs: c.opts.BuildArgs, Events: c.tellImages,
+		BuildArgs: c.opts.BuildArgs, Events: c.tellImages, Docker: c.connectOptions(),
 	})
+}
+
+// kindNodes are the nodes of a kind cluster, in the Docker Engine in which a builder would be looked for.
+func (c *converge) kindNodes(cluster string) *images.Kind {
+	return &images.Kind{Cluster: cluster, Docker: c.connectOptions()}
 }
 
 func (c *converge) contexts() []images.Context {
@@ -195,6 +200,12 @@ func (c *converge) tellImages(e images.Event) {
 		c.result.Built++
 		c.result.Changed++
 		c.tell(ImagePushed{Name: e.Name, Registry: e.Registry, Digest: e.Digest, Platforms: e.Platforms})
+	case images.Loading:
+		c.tell(BuildProgress{Ref: e.Ref, Status: "loading", Line: e.Node})
+	case images.Loaded:
+		c.result.Built++
+		c.result.Changed++
+		c.tell(ImageLoaded{Name: e.Name, Cluster: e.Cluster, Digest: e.Digest, Platforms: e.Platforms})
 	case images.Fresh:
 		c.tell(ImageFresh{Name: e.Name, Ref: e.Ref, Source: e.Source})
 	}

@@ -60,6 +60,8 @@ type (
 	ImageUser = event.ImageUser
 	// ImagePushed says that the registry holds an image.
 	ImagePushed = event.ImagePushed
+	// ImageLoaded says that every node of a kind cluster holds an image.
+	ImageLoaded = event.ImageLoaded
 	// Applied says what applying a layer changed.
 	Applied = event.Applied
 	// ApplyWaiting says what an apply waits for or tries again.

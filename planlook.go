@@ -110,18 +110,24 @@ func (p *planning) image(ctx context.Context, image images.Image) (planned Plann
 	if p.opts.Force {
 		return planned, "", false, nil
 	}
-	registry := p.registries()
-	held, have, err := registry.Have(ctx, image, p.inst.Name, p.set.Platforms)
+	var deliverer images.Deliverer = p.registries()
+	who := "the registry holds"
+	if p.decision.Kind != "" {
+		nodes := p.kindNodes(p.decision.Kind)
+		defer nodes.Close() //nolint:errcheck // nothing is left to say to it
+		deliverer, who = nodes, "every node holds"
+	}
+	held, have, err := deliverer.Have(ctx, image, p.inst.Name, p.set.Platforms)
 	switch {
 	case ctx.Err() != nil:
 		return planned, "", false, err
 	case err != nil:
 		p.note(preflight.Finding{
 			Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "image " + image.Ref,
-			Message: fmt.Sprintf("nobody could say whether the registry holds %s already: %v", image.Ref, err),
+			Message: fmt.Sprintf("nobody could say whether %s %s already: %v", who, image.Ref, err),
 		})
 	case have:
-		planned.Intent, planned.Why = WillReuse, "the registry holds it"
+		planned.Intent, planned.Why = WillReuse, who+" it"
 	}
 	return planned, held.User, have, nil
 }

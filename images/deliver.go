@@ -24,7 +24,9 @@ type Options struct {
 	Events func(Event)
 	// Silence is how long a registry may neither take nor send a byte of our own requests; 0 means a minute.
 	Silence time.Duration
-	// Deliverer replaces the registry; nil means Registry with the fields above.
+	// Docker says where the Docker Engine is that runs the nodes of a kind cluster, by the fields by which Connect looks for one.
+	Docker ConnectOptions
+	// Deliverer replaces the registry and the nodes; nil means Registry with the fields above, or Kind where the Decision names a cluster.
 	Deliverer Deliverer
 }
 
@@ -33,14 +35,21 @@ type Options struct {
 //
 // builder is called at most once, and only when something has to be built: an image that the record or the registry proves is
 // not. Before the first build the builder's platforms are checked, so that nothing is built when one of them cannot be
-// (*platforms.EmulationError). An image counts as delivered when its registry gave it back: every platform, one USER.
+// (*platforms.EmulationError). An image counts as delivered when its registry, or every node of the kind cluster, gave it back: every
+// platform, one USER.
 func Deliver(ctx context.Context, d *Decision, builder func(context.Context) (Builder, error), opts Options) (map[string]Delivered, error) {
 	run := &delivery{decision: d, connect: builder, opts: opts, deliverer: opts.Deliverer, emit: opts.Events}
-	if run.deliverer == nil {
-		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure, Silence: opts.Silence}
-	}
 	if run.emit == nil {
 		run.emit = func(Event) {}
+	}
+	switch {
+	case run.deliverer != nil:
+	case d.Kind != "":
+		nodes := &Kind{Cluster: d.Kind, Docker: opts.Docker, Progress: run.emit}
+		defer nodes.Close() //nolint:errcheck // nothing is left to say to it
+		run.deliverer = nodes
+	default:
+		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure, Silence: opts.Silence}
 	}
 	out, byRef := map[string]Delivered{}, map[string]Delivered{}
 	for _, img := range d.Images {
@@ -79,7 +88,7 @@ func (r *delivery) image(ctx context.Context, img Image) (Delivered, error) {
 			return Delivered{}, err
 		}
 		if have {
-			r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: got.User, Source: "registry"})
+			r.emit(Fresh{Name: img.Name, Ref: img.Ref, User: got.User, Source: r.source()})
 			return got, nil
 		}
 	}
@@ -103,8 +112,20 @@ func (r *delivery) image(ctx context.Context, img Image) (Delivered, error) {
 	} else {
 		r.emit(User{Name: img.Name, Ref: img.Ref, User: got.User})
 	}
-	r.emit(Pushed{Name: img.Name, Ref: img.Ref, Registry: r.decision.Registry, Digest: got.Digest, Platforms: sorted(r.decision.Platforms)})
+	if set := sorted(r.decision.Platforms); r.decision.Kind != "" {
+		r.emit(Loaded{Name: img.Name, Ref: img.Ref, Cluster: r.decision.Kind, Digest: got.Digest, Platforms: set})
+	} else {
+		r.emit(Pushed{Name: img.Name, Ref: img.Ref, Registry: r.decision.Registry, Digest: got.Digest, Platforms: set})
+	}
 	return got, nil
+}
+
+// source names who had an image that is not built.
+func (r *delivery) source() string {
+	if r.decision.Kind != "" {
+		return "nodes"
+	}
+	return "registry"
 }
 
 // prepare finds the builder and asks once whether it can build for every platform.

@@ -30,22 +30,7 @@ type engine struct {
 
 // dockerEngine looks for the Docker Engine that the docker command would use.
 func (o ConnectOptions) dockerEngine(ctx context.Context) (*BuildKit, Place, error) {
-	place := Place{What: "Docker Engine"}
-	endpoint, why, err := o.dockerEndpoint()
-	place.Address, place.Why = endpoint.Host, why
-	if err != nil {
-		return nil, place, err
-	}
-	if path, ok := socketPath(endpoint.Host); ok {
-		if _, err := os.Stat(path); err != nil {
-			return nil, place, err
-		}
-	}
-	options, err := endpoint.ClientOpts()
-	if err != nil {
-		return nil, place, err
-	}
-	api, err := moby.New(options...)
+	api, place, err := o.dockerClient()
 	if err != nil {
 		return nil, place, err
 	}
@@ -63,6 +48,27 @@ func (o ConnectOptions) dockerEngine(ctx context.Context) (*BuildKit, Place, err
 	}
 	place.What += " " + version
 	return b, place, nil
+}
+
+// dockerClient makes a client for the Docker Engine that the docker command would use, and asks it nothing yet.
+func (o ConnectOptions) dockerClient() (*moby.Client, Place, error) {
+	place := Place{What: "Docker Engine"}
+	endpoint, why, err := o.dockerEndpoint()
+	place.Address, place.Why = endpoint.Host, why
+	if err != nil {
+		return nil, place, err
+	}
+	if path, ok := socketPath(endpoint.Host); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, place, err
+		}
+	}
+	options, err := endpoint.ClientOpts()
+	if err != nil {
+		return nil, place, err
+	}
+	api, err := moby.New(options...)
+	return api, place, err
 }
 
 // dialEngine reaches BuildKit through the engine's API, which upgrades a connection to gRPC.

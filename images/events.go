@@ -2,7 +2,7 @@ package images
 
 import "time"
 
-// An Event is one step of a delivery: Chosen, Building, Step, Log, Warning, NoUser, User, Pushed or Fresh.
+// An Event is one step of a delivery: Chosen, Building, Step, Log, Warning, NoUser, User, Pushed, Loading, Loaded or Fresh.
 type Event interface{ isImagesEvent() }
 
 // Chosen says which builder builds, in one line, before the first build.
@@ -46,10 +46,20 @@ type Pushed struct {
 	Platforms                   []string
 }
 
+// Loading says that an image goes to a node of a kind cluster.
+type Loading struct{ Name, Ref, Node string }
+
+// Loaded says that an image is on every node of a kind cluster and was read back from each.
+type Loaded struct {
+	Name, Ref, Cluster, Digest string
+	Platforms                  []string
+}
+
 // Fresh says that an image was not built.
 type Fresh struct {
 	Name, Ref, User string
-	// Source is "record" when the cluster's record named the image, "registry" when the registry held it.
+	// Source is "record" when the cluster's record named the image, "registry" when the registry held it, and "nodes" when every node
+	// of a kind cluster did.
 	Source string
 }
 
@@ -61,4 +71,6 @@ func (Warning) isImagesEvent()  {}
 func (NoUser) isImagesEvent()   {}
 func (User) isImagesEvent()     {}
 func (Pushed) isImagesEvent()   {}
+func (Loading) isImagesEvent()  {}
+func (Loaded) isImagesEvent()   {}
 func (Fresh) isImagesEvent()    {}

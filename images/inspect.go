@@ -88,11 +88,16 @@ func readImage(image v1.Image) (foundImage, error) {
 	if err != nil {
 		return foundImage{}, err
 	}
+	return asFound(config), nil
+}
+
+// asFound is what counts of a configuration; claimed is left to who knows.
+func asFound(config *v1.ConfigFile) foundImage {
 	own := strings.Trim(config.OS+"/"+config.Architecture+"/"+config.Variant, "/")
 	if normal, err := platforms.Normalize(own); err == nil {
 		own = normal
 	}
-	return foundImage{own: own, user: config.Config.User, labels: config.Config.Labels}, nil
+	return foundImage{own: own, user: config.Config.User, labels: config.Config.Labels}
 }
 
 // check says whether there is an image for each wanted platform and each is made for the platform that it claims.

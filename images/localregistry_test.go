@@ -58,7 +58,7 @@ func TestF26PushAndPullNames(t *testing.T) {
 	at := host(t, nil)
 	dir := folder(t, "default", holdFiles())
 	request := images.Request{
-		Instance: "fx", Registry: at + "/team", Context: "kind-dev", Kind: true, Platforms: []string{"linux/amd64"},
+		Instance: "fx", Registry: at + "/team", Context: "kind-dev", Kind: "dev", Platforms: []string{"linux/amd64"},
 		Contexts: []images.Context{{Key: images.DefaultKey, Dir: dir}},
 		Local:    images.LocalRegistry{Host: at, FromRuntime: "kind-registry:5000"},
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"jr2.dev/jr2/internal/seed"
+	"jr2.dev/jr2/platforms"
 )
 
 // A Request says which images an Instance needs and where they have to go.
@@ -19,8 +20,8 @@ type Request struct {
 	Local LocalRegistry
 	// Context is the name of the kube context, for messages.
 	Context string
-	// Kind says that the context is a kind cluster.
-	Kind bool
+	// Kind is the name of the kind cluster that the context is; empty when it is none. Without a Registry, images are loaded into its nodes.
+	Kind string
 	// Platforms is the set to build for, such as "linux/amd64". At least one when there are Contexts.
 	Platforms []string
 	// Contexts in build order: images/default first, then the carried folders in walk order.
@@ -33,8 +34,10 @@ type Request struct {
 
 // A Decision is what Plan decided: one Image per key.
 type Decision struct {
-	Instance  string
-	Registry  string
+	Instance string
+	Registry string
+	// Kind is the kind cluster whose nodes the images are loaded into; empty when they are pushed.
+	Kind      string
 	Platforms []string
 	Images    []Image
 	// Digests are the content digests of all Contexts by their Dir, also of those that share an Image.
@@ -85,16 +88,10 @@ type NoRegistryError struct{ Context string }
 
 func (e *NoRegistryError) Error() string { return fmt.Sprintf(seed.NoRegistry, e.Context) }
 
-// A NoKindLoadError says that images must reach a kind cluster without a registry, which this version cannot do.
-type NoKindLoadError struct{ Context string }
-
-func (e *NoKindLoadError) Error() string {
-	return fmt.Sprintf("context %s is a kind cluster and no `registry` is configured — loading an image into kind nodes is not supported yet: set `registry` in jr2.config.ts (from env) to a registry that the nodes can pull from", e.Context)
-}
-
 // Plan decides per image whether it has to be built and what it is called. It reads the folders and nothing else.
 //
-// A *NoRegistryError or *NoKindLoadError comes only when something has to be built or delivered; the Decision comes with it.
+// A *NoRegistryError, or a *platforms.NeedsRegistryError for several platforms on kind, comes only when something has to be built or
+// delivered; the Decision comes with it.
 // Two keys with one content and name (images/default that a Machine also names by URL) share a ref, which Deliver builds once.
 func Plan(ctx context.Context, req Request) (*Decision, error) {
 	d := &Decision{Instance: req.Instance, Registry: req.Registry, Platforms: req.Platforms, Force: req.Force, Digests: map[string]string{}}
@@ -118,14 +115,17 @@ func Plan(ctx context.Context, req Request) (*Decision, error) {
 	if !d.Needed() {
 		return d, nil
 	}
-	if req.Registry == "" {
-		if req.Kind {
-			return d, &NoKindLoadError{req.Context}
+	switch {
+	case req.Registry != "":
+		if note := HostNote("registry", req.Registry); note != "" {
+			d.Notes = []string{note}
 		}
+	case req.Kind == "":
 		return d, &NoRegistryError{req.Context}
-	}
-	if note := HostNote("registry", req.Registry); note != "" {
-		d.Notes = []string{note}
+	case len(sorted(req.Platforms)) > 1:
+		return d, &platforms.NeedsRegistryError{Platforms: sorted(req.Platforms)}
+	default:
+		d.Kind = req.Kind
 	}
 	return d, nil
 }

@@ -26,7 +26,8 @@ type ImagesNotNeeded struct {
 type ImageFresh struct {
 	Name string `json:"name"`
 	Ref  string `json:"ref"`
-	// Source is "record" when the cluster's record names it, "registry" when the registry held it.
+	// Source is "record" when the cluster's record names it, "registry" when the registry held it, "nodes" when every node of a kind
+	// cluster did.
 	Source string `json:"source"`
 }
 
@@ -40,8 +41,8 @@ type ImageBuilding struct {
 type BuildProgress struct {
 	Ref  string `json:"ref"`
 	Step string `json:"step,omitempty"`
-	// Status is "started", "done", "cached", "failed", "log" or "warning"; or "builder", once and without Ref, when Line says which
-	// builder builds and why that one.
+	// Status is "started", "done", "cached", "failed", "log" or "warning"; "loading" when the image goes to the node of a kind cluster
+	// that Line names; or "builder", once and without Ref, when Line says which builder builds and why that one.
 	Status string `json:"status"`
 	Line   string `json:"line,omitempty"`
 }
@@ -56,6 +57,14 @@ type ImageUser struct {
 type ImagePushed struct {
 	Name      string   `json:"name"`
 	Registry  string   `json:"registry"`
+	Digest    string   `json:"digest"`
+	Platforms []string `json:"platforms"`
+}
+
+// ImageLoaded says that every node of a kind cluster holds the image.
+type ImageLoaded struct {
+	Name      string   `json:"name"`
+	Cluster   string   `json:"cluster"`
 	Digest    string   `json:"digest"`
 	Platforms []string `json:"platforms"`
 }
@@ -141,6 +150,7 @@ func (ImageBuilding) Type() string           { return "imageBuilding" }
 func (BuildProgress) Type() string           { return "buildProgress" }
 func (ImageUser) Type() string               { return "imageUser" }
 func (ImagePushed) Type() string             { return "imagePushed" }
+func (ImageLoaded) Type() string             { return "imageLoaded" }
 func (Applied) Type() string                 { return "applied" }
 func (ApplyWaiting) Type() string            { return "applyWaiting" }
 func (OperatorLeftAlone) Type() string       { return "operatorLeftAlone" }

@@ -102,13 +102,19 @@ func did(e event.Event) ([]string, bool) {
 	case event.ImagesNotNeeded:
 		return one("sandbox images: none — %s", e.Reason)
 	case event.ImageFresh:
-		return one("sandbox image %q: %s is delivered already, says the %s (--force rebuilds it)", e.Name, e.Ref, e.Source)
+		says := "says the " + e.Source
+		if e.Source == "nodes" {
+			says = "say the nodes"
+		}
+		return one("sandbox image %q: %s is delivered already, %s (--force rebuilds it)", e.Name, e.Ref, says)
 	case event.ImageBuilding:
 		return one(seed.SandboxImageBuild, e.Name, e.Ref)
 	case event.ImageUser:
 		return user(e), true
 	case event.ImagePushed:
 		return pushed(e), true
+	case event.ImageLoaded:
+		return one("  load → every node of kind cluster %s", e.Cluster)
 	case event.Applied:
 		return applied(e), true
 	case event.ApplyWaiting:

@@ -62,6 +62,8 @@ func golden() []struct {
 		{event.ImageUser{Name: "default", User: "node"}, `  USER node`},
 		{event.ImagePushed{Name: "default", Registry: "reg", Platforms: []string{"linux/amd64"}}, `  push → reg`},
 		{event.ImagePushed{Name: "default", Registry: "reg", Platforms: []string{"linux/amd64", "linux/arm64"}}, `  push → reg (one manifest list: linux/amd64, linux/arm64)`},
+		{event.ImageLoaded{Name: "default", Cluster: "dev"}, `  load → every node of kind cluster dev`},
+		{event.ImageFresh{Name: "default", Ref: "x:1", Source: "nodes"}, `sandbox image "default": x:1 is delivered already, say the nodes (--force rebuilds it)`},
 		{event.Applied{Layer: "operator", Unchanged: 7}, `operator: unchanged (7 objects)`},
 		{event.Applied{Layer: "operator", Unchanged: 5, Changes: []event.Change{{Action: "created", Object: "Service a/b"}, {Action: "replaced", Object: "Job a/c", Why: "its image moved"}}}, `operator: applied (2 changed, 5 unchanged)
   Service a/b created
