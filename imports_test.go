@@ -17,6 +17,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"placement":                    "config internal/seed",
 		"placement/v1alpha1":           "",
 		"placement/controller":         "placement placement/quota placement/v1alpha1 internal/names",
+		"placement/provision":          "config placement placement/quota placement/v1alpha1 internal/names internal/patient internal/render",
 		"placement/quota":              "",
 		"placement/warm":               "internal/names placement",
 		"images":                       "config placement platforms internal/seed",

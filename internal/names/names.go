@@ -14,6 +14,8 @@ const (
 	LabelName      = "app.kubernetes.io/name"       // OperatorName: on the objects of the operator
 	LabelOperator  = "control-plane"                // OperatorControlPlane: selects the operator's pods
 	LabelAssembly  = "jr2.dev/assembly"             // the hash of the Assembly: on every chunk of it
+	LabelToken     = "jr2.dev/sandbox"              // the Sandbox's name: on the Secret that holds its token
+	LabelBound     = "jr2.dev/bound"                // "true": on a Repo that a Workflow binds in code
 
 	// AnnotationImages holds the image map on the Orchestrator's Deployment: on its own metadata, because the same text on the
 	// pod template would roll the Orchestrator each time a ref moves; an annotation, because a label ends at 63 characters.
@@ -25,6 +27,10 @@ const (
 	// These two keep autoscalers from moving a pod that holds a conversation.
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // "false"
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // "true"
+
+	// AnnotationIdentity, on a Repo, is the repository's identity, AnnotationLastAttached when a Sandbox last asked for it (RFC 3339).
+	AnnotationIdentity     = "jr2.dev/identity"
+	AnnotationLastAttached = "jr2.dev/last-attached"
 
 	// AnnotationTouched, on a chunk of an Assembly, is when a publisher last relied on it (RFC 3339).
 	AnnotationTouched = "jr2.dev/touched"
@@ -53,6 +59,7 @@ const (
 
 	HarnessEnvSecret = "jr2-harness-env"
 	HarnessConfig    = "jr2-harness"
+	TokenSuffix      = "-token" // what the Secret of a Sandbox's token has after the Sandbox's name
 	ImagesConfig     = "jr2-images"
 	HeldConfig       = "jr2-held"
 	HeldSecrets      = "jr2-held-secrets"
@@ -97,6 +104,8 @@ const (
 	RepoCacheContainer    = "agent"
 	HarnessContainer      = "harness"
 	CustodianContainer    = "custodian"
+	UserContainer         = "user"
+	PreflightContainer    = "preflight" // an init container of Sandboxes
 )
 
 // Ports.
