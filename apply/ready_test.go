@@ -29,9 +29,17 @@ func deployment(observed int64, updated, available int32, failed time.Time) *app
 
 // Field case F08: a failure that the last rollout left behind does not fail this one; a new failure does, promptly.
 func TestProgressJudge(t *testing.T) {
+	stalled := func(at time.Time) runtime.Object {
+		status := "True"
+		if at.IsZero() {
+			status = "False"
+		}
+		return fixture(t, head("ex.io/v1 Thing", "")+`status: {observedGeneration: 2, conditions: [{type: Stalled, status: "`+status+`", reason: Bad, lastTransitionTime: "`+at.Format(time.RFC3339)+`"}, {type: Ready, status: "`+
+			map[bool]string{true: "True", false: "False"}[at.IsZero()]+`"}]}`)
+	}
 	type step struct {
 		after        time.Duration
-		obj          *appsv1.Deployment
+		obj          runtime.Object
 		done, failed bool
 	}
 	for _, tt := range []struct {
@@ -46,6 +54,8 @@ func TestProgressJudge(t *testing.T) {
 		{"new", []step{{0, deployment(5, 1, 1, time.Time{}), false, false}, {1, deployment(5, 1, 1, now), false, true}}},
 		{"left behind, then new", []step{{0, deployment(5, 1, 1, old), false, false}, {1, deployment(5, 1, 1, now), false, true}}},
 		{"stays", []step{{0, deployment(5, 1, 1, old), false, false}, {9, deployment(5, 1, 1, old), false, false}, {10, deployment(5, 1, 1, old), false, true}}},
+		{"a custom resource, left behind", []step{{0, stalled(old), false, false}, {2, stalled(time.Time{}), true, false}}},
+		{"a custom resource, new", []step{{0, stalled(old), false, false}, {2, stalled(now), false, true}}},
 		{"done in spite of it", []step{{0, deployment(5, 2, 2, old), true, false}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
