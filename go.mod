@@ -156,4 +156,8 @@ require (
 	sigs.k8s.io/kind v0.33.0
 )
 
-require github.com/google/go-containerregistry/pkg/authn/kubernetes v0.0.0-20260224031529-85f2bf5f7303 // indirect
+require (
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/google/go-containerregistry/pkg/authn/kubernetes v0.0.0-20260224031529-85f2bf5f7303 // indirect
+	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
+)
