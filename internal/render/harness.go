@@ -1,9 +1,6 @@
 package render
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	appsv1 "k8s.io/api/apps/v1"
@@ -95,14 +92,13 @@ func harnessContainer(in Input) corev1.Container {
 	if len(in.CABundle) > 0 {
 		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: trustDir, ReadOnly: true})
 	}
-	ours := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessEnvSecret}}}
 	return corev1.Container{
 		Name:            names.HarnessContainer,
 		Image:           in.Kit.Harness,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: names.HarnessPort, Protocol: corev1.ProtocolTCP}},
 		Env:             harnessEnv(in),
-		EnvFrom:         append([]corev1.EnvFromSource{ours}, in.Instance.Harness.EnvFrom...),
+		EnvFrom:         harnessEnvFrom(in),
 		VolumeMounts:    mounts,
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(names.HarnessPort)}},
@@ -116,30 +112,45 @@ func harnessContainer(in Input) corev1.Container {
 // harnessEnv is the environment of the Instance Harness, in order of rising precedence: a name that comes twice keeps its last value.
 // The configuration comes first, so it cannot change what makes this Harness one without tools (JR2_MENU_ONLY).
 func harnessEnv(in Input) []corev1.EnvVar {
+	env := append(configuredEnv(in), corev1.EnvVar{Name: "JR2_MENU_ONLY", Value: "1"})
+	env = append(env, reachEnv(in)...)
+	return lastOfEach(append(env,
+		corev1.EnvVar{Name: "JR2_CONVERSATIONS_DIR", Value: conversationsDir},
+		corev1.EnvVar{Name: "JR2_HARNESS_TOKEN_SHA256", Value: tokenHash(HarnessToken(in.SigningKey))},
+	))
+}
+
+// configuredEnv is what the configuration gives a Harness by reference, and where it finds harness.json; its literals travel in a Secret.
+func configuredEnv(in Input) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, e := range in.Instance.Harness.Env {
 		if e.ValueFrom != nil {
 			env = append(env, corev1.EnvVar{Name: e.Name, ValueFrom: e.ValueFrom.DeepCopy()})
 		}
 	}
-	env = append(env,
-		corev1.EnvVar{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessConfig}, Key: names.HarnessKey}}},
-		corev1.EnvVar{Name: "JR2_MENU_ONLY", Value: "1"},
-		corev1.EnvVar{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
-		corev1.EnvVar{Name: names.SandboxTokenName, Value: config.StandIn(names.SandboxTokenName)},
-	)
+	return append(env, corev1.EnvVar{Name: "JR2_HARNESS_JSON", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessConfig}, Key: names.HarnessKey}}})
+}
+
+// reachEnv is how a Harness reaches its Custodian, with which stand-ins, and whom it trusts.
+func reachEnv(in Input) []corev1.EnvVar {
+	env := []corev1.EnvVar{
+		{Name: "JR2_CUSTODIAN_URL", Value: "http://127.0.0.1:8081"},
+		{Name: names.SandboxTokenName, Value: config.StandIn(names.SandboxTokenName)},
+	}
 	for _, held := range heldSecrets(in) {
 		env = append(env, corev1.EnvVar{Name: held.Name, Value: config.StandIn(held.Name)})
 	}
 	if len(in.CABundle) > 0 {
 		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + names.CAKey})
 	}
-	hash := sha256.Sum256([]byte(HarnessToken(in.SigningKey).Reveal()))
-	return lastOfEach(append(env,
-		corev1.EnvVar{Name: "JR2_CONVERSATIONS_DIR", Value: conversationsDir},
-		corev1.EnvVar{Name: "JR2_HARNESS_TOKEN_SHA256", Value: hex.EncodeToString(hash[:])},
-	))
+	return env
+}
+
+// harnessEnvFrom are the literals of the configuration, then what it takes from elsewhere.
+func harnessEnvFrom(in Input) []corev1.EnvFromSource {
+	ours := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: names.HarnessEnvSecret}}}
+	return append([]corev1.EnvFromSource{ours}, in.Instance.Harness.EnvFrom...)
 }
 
 // lastOfEach drops every variable that a later one of the same name would hide: a server-side apply refuses repeated names.
