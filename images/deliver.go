@@ -42,14 +42,15 @@ func Deliver(ctx context.Context, d *Decision, builder func(context.Context) (Bu
 	if run.emit == nil {
 		run.emit = func(Event) {}
 	}
+	registry := &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure, Silence: opts.Silence}
 	switch {
 	case run.deliverer != nil:
 	case d.Kind != "":
-		nodes := &Kind{Cluster: d.Kind, Docker: opts.Docker, Progress: run.emit}
+		nodes := &Kind{Cluster: d.Kind, Docker: opts.Docker, Bases: registry, Progress: run.emit}
 		defer nodes.Close() //nolint:errcheck // nothing is left to say to it
 		run.deliverer = nodes
 	default:
-		run.deliverer = &Registry{Keychain: opts.Keychain, Transport: opts.Transport, Insecure: opts.Insecure, Silence: opts.Silence}
+		run.deliverer = registry
 	}
 	out, byRef := map[string]Delivered{}, map[string]Delivered{}
 	for _, img := range d.Images {

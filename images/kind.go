@@ -30,6 +30,9 @@ type Kind struct {
 	Cluster string
 	// Docker says where the Docker Engine is looked for, by the same fields as in Connect.
 	Docker ConnectOptions
+	// Bases says how the builder gets at the registries of base images: credentials, and the transport to fetch tokens with; nil means docker's
+	// own configuration.
+	Bases *Registry
 	// Progress takes a Loading event for each node, one at a time; nil means none.
 	Progress func(Event)
 

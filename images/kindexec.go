@@ -46,7 +46,7 @@ func (n *KindNode) exec(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 		stdout = io.Discard
 	}
 	created, err := n.api.ExecCreate(ctx, n.id, moby.ExecCreateOptions{
-		Cmd: command, Privileged: true, AttachStdin: stdin != nil, AttachStdout: true, AttachStderr: true,
+		Cmd: command, AttachStdin: stdin != nil, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
 		return err

@@ -117,6 +117,11 @@ func (k *Kind) Send(ctx context.Context, b Builder, req BuildRequest) (Delivered
 	if err != nil {
 		return Delivered{}, err
 	}
+	bases := k.Bases
+	if bases == nil {
+		bases = &Registry{}
+	}
+	req.Keychain, req.Transport = bases.keychain(), bases.transport()
 	file, err := os.CreateTemp("", "jr2-image-*.tar")
 	if err != nil {
 		return Delivered{}, err
