@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
@@ -97,8 +96,7 @@ func testEngineSweep(t *testing.T, b *bench) {
 }
 
 func testEngineOnePlatform(t *testing.T, b *bench) {
-	files := map[string]string{"Dockerfile": "FROM " + b.base + "\nCOPY hello /hello\nRUN cat /hello && echo built > /built\nUSER 1200\n", "hello": "good morning\n"}
-	d := b.decide(t, "toolbox", files, "linux/amd64")
+	d := b.decide(t, "toolbox", oneInstance(b.base), "linux/amd64")
 	got, events, err := b.deliver(t, b.builder, d, b.options(nil))
 	must(t, err)
 	one := got["default"]
@@ -112,7 +110,7 @@ func testEngineOnePlatform(t *testing.T, b *bench) {
 		t.Errorf("log lines %q", logs(events))
 	}
 	b.checkSingle(t, one)
-	if in := b.content(t, one); in["hello"] == "" || in["built"] == "" || in["bin/busybox"] == "" {
+	if in := b.content(t, one); in["work/hello"] == "" || in["built"] == "" || in["bin/busybox"] == "" {
 		t.Errorf("the image holds %v", in)
 	}
 	found, events, err := b.deliver(t, nil, d, b.options(nil))
@@ -164,58 +162,5 @@ func testEngineFailures(t *testing.T, b *bench) {
 			}
 		}
 		b.absent(t, d)
-	}
-}
-
-// TestRemoteBuildKit: a buildkitd over TLS gives the digest that one at a socket gives for the same inputs.
-func TestRemoteBuildKit(t *testing.T) {
-	t.Parallel()
-	reg, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: user, Password: password, TLS: true})
-	must(t, err)
-	t.Cleanup(func() { must(t, reg.Close()) })
-	b := &bench{registry: reg}
-	b.base, err = reg.PushBusybox(t.Context(), "base/busybox:1", "amd64")
-	skipWithout(t, err, devcluster.ErrNoBusybox)
-	options := devcluster.BuildkitOptions{}
-	options.TrustRegistry(reg)
-	near := startBuilder(t, options)
-	options.TLS = true
-	daemon, err := devcluster.StartBuildkitd(t.Context(), options)
-	skipWithout(t, err, devcluster.ErrNoBuildkit)
-	t.Cleanup(func() { must(t, daemon.Close()) })
-	connect := images.ConnectOptions{Address: daemon.Address, CACert: daemon.CACert, Cert: daemon.Cert, Key: daemon.Key}
-	far, err := images.Connect(t.Context(), connect)
-	must(t, err)
-	t.Cleanup(func() { must(t, far.Close()) })
-
-	dockerfile := "FROM " + b.base + "\nWORKDIR /work\nCOPY . .\nRUN date +%N > /dev/null && echo built > built && mkdir -p /deep/er && touch /deep/er/file\nUSER 1200\n"
-	d := b.decide(t, "same", map[string]string{"Dockerfile": dockerfile, "a/b": "c"}, "linux/amd64")
-	d.Force = true
-	var digests []string
-	for _, builder := range []*images.BuildKit{near, far} {
-		got, _, err := b.deliver(t, builder, d, b.options(nil))
-		must(t, err)
-		digests = append(digests, got["default"].Digest)
-		for built := time.Now().Unix(); time.Now().Unix() == built; { // the clock that files get their times from goes on
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	if digests[0] != digests[1] || digests[0] == "" {
-		t.Errorf("digests %q", digests)
-	}
-
-	for what, wrong := range map[string]images.ConnectOptions{
-		"no certificate of ours": {Address: daemon.Address, CACert: daemon.CACert},
-		"no authority":           {Address: daemon.Address, Cert: daemon.Cert, Key: daemon.Key},
-		"no TLS":                 {Address: daemon.Address},
-		"a file that is missing": {Address: daemon.Address, CACert: "/nowhere/ca.pem"},
-	} {
-		wrong.Timeout = 2 * time.Second
-		_, err := images.Connect(t.Context(), wrong)
-		var none *images.NoBuilderError
-		if !errors.As(err, &none) || len(none.Tried) != 1 {
-			t.Errorf("%s: %v", what, err)
-		}
-		t.Logf("%s: %v", what, err)
 	}
 }

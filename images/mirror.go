@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
@@ -70,7 +72,7 @@ func shown(text string) string {
 // A mirror is one place from which images are read.
 type mirror struct {
 	prefix string // host[:port][/path]
-	plain  bool   // plain http is allowed
+	scheme string // "http", "https", or "" when nothing was said
 }
 
 func (m mirror) host() string {
@@ -81,19 +83,20 @@ func (m mirror) host() string {
 func parseMirror(text string) (mirror, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		scheme, rest = "https", text
+		scheme, rest = "", text
 	}
-	m := mirror{prefix: strings.TrimSuffix(rest, "/"), plain: scheme == "http"}
-	if scheme != "http" && scheme != "https" {
+	m := mirror{prefix: strings.TrimSuffix(rest, "/"), scheme: scheme}
+	if found && scheme != "http" && scheme != "https" {
 		return mirror{}, fmt.Errorf("%s is no scheme of a registry", scheme)
 	}
 	if _, err := registryHost(m.host()); err != nil {
 		return mirror{}, err
 	}
-	if strings.Contains(m.prefix, "/") {
-		if _, err := name.NewRepository(m.prefix); err != nil {
-			return mirror{}, err
-		}
+	if _, path, _ := strings.Cut(m.prefix, "/"); strings.Contains(path, ":") {
+		return mirror{}, errors.New("it is a prefix of image names, which has no tag")
+	}
+	if _, err := reference.ParseNormalizedNamed(m.prefix + "/x"); err != nil {
+		return mirror{}, err
 	}
 	return m, nil
 }
@@ -102,9 +105,9 @@ func parseMirror(text string) (mirror, error) {
 func registryHost(text string) (string, error) {
 	switch {
 	case strings.ContainsAny(text, "/@ \t\r\n"):
-		return "", fmt.Errorf("a registry is a host with an optional port, such as registry.example.com:5000")
+		return "", errors.New("a registry is a host with an optional port, such as registry.example.com:5000")
 	case text != "localhost" && !strings.ContainsAny(text, ".:"):
-		return "", fmt.Errorf("it names no host: one without a dot has a port")
+		return "", errors.New("it names no host: one without a dot has a port")
 	}
 	registry, err := name.NewRegistry(strings.ToLower(text))
 	if err != nil {
@@ -167,7 +170,7 @@ func (r *Registry) lookAt(ctx context.Context, m mirror, ref name.Reference, pla
 	}
 	there := *r
 	there.Mirrors = nil
-	if m.plain {
+	if m.scheme == "http" {
 		there.Insecure = append(slices.Clone(r.Insecure), m.host())
 	}
 	separator := ":"

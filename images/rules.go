@@ -89,19 +89,18 @@ func (r RegistryRules) buildkitd() (string, error) {
 		}
 		for _, m := range r.Mirrors.of(host) {
 			mirrors[host] = append(mirrors[host], m.prefix)
-			plain[m.host()] = plain[m.host()] || m.plain
+			if m.scheme != "" && !plain[m.host()] { // without one, it is what the builder takes it for
+				plain[m.host()] = m.scheme == "http"
+			}
 		}
 	}
 	hosts := slices.Concat(slices.Collect(maps.Keys(plain)), slices.Collect(maps.Keys(mirrors)))
 	slices.Sort(hosts)
 	var b strings.Builder
 	for _, host := range slices.Compact(hosts) {
-		if !plain[host] && len(mirrors[host]) == 0 {
-			continue
-		}
 		fmt.Fprintf(&b, "[registry.%s]\n", strconv.Quote(host))
-		if plain[host] {
-			b.WriteString("  http = true\n")
+		if http, said := plain[host]; said {
+			fmt.Fprintf(&b, "  http = %t\n", http)
 		}
 		if len(mirrors[host]) > 0 {
 			quoted := make([]string, len(mirrors[host]))
