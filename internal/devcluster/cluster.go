@@ -31,8 +31,11 @@ type Cluster struct {
 	// mu guards what follows.
 	mu        sync.Mutex
 	processes []*process
-	closed    bool
-	failures  []error
+	realNodes []*RealNode
+	// wire is what the real nodes are connected by; nil before the first.
+	wire     *process
+	closed   bool
+	failures []error
 }
 
 // Start starts a cluster and returns when it can be used: the API server answers, the nodes are as asked, and a pod can be
@@ -163,6 +166,12 @@ func (c *Cluster) launch(name string, args []string) error {
 	if err != nil {
 		return err
 	}
+	c.watch(p)
+	return nil
+}
+
+// watch notices when the process ends before it is told to.
+func (c *Cluster) watch(p *process) {
 	c.mu.Lock()
 	c.processes = append(c.processes, p)
 	c.mu.Unlock()
@@ -179,7 +188,17 @@ func (c *Cluster) launch(name string, args []string) error {
 			c.logf("%v", failure)
 		}
 	}()
-	return nil
+}
+
+// end ends a process that was watched; nil is none.
+func (c *Cluster) end(p *process) {
+	if p == nil {
+		return
+	}
+	c.mu.Lock()
+	c.processes = slices.DeleteFunc(c.processes, func(other *process) bool { return other == p })
+	c.mu.Unlock()
+	p.stop(0)
 }
 
 // components are the processes, the one to blame for what does not happen first.
@@ -228,13 +247,14 @@ func (c *Cluster) Close() error {
 }
 
 func (c *Cluster) shutdown() error {
+	nodes := c.closeRealNodes()
 	var grace time.Duration
 	if !c.state.temporary {
 		grace = 5 * time.Second
 	}
 	c.stopProcesses(grace)
 	c.spawner.close()
-	return c.state.close()
+	return errors.Join(nodes, c.state.close())
 }
 
 // stopProcesses ends the processes in the reverse of their order. Only etcd has something to bring home.

@@ -52,7 +52,10 @@ func (c *Cluster) apiserverArgs(etcdPort int) []string {
 		"--allow-privileged=true",
 		// The kubernetes Service can't have a loopback address as its endpoint, and nobody asks for it.
 		"--endpoint-reconciler-type=none",
-		"--kubelet-preferred-address-types=InternalIP",
+		// A real node's kubelet is reached at loopback, which is the only ExternalIP that a node has here.
+		"--kubelet-preferred-address-types=ExternalIP,InternalIP",
+		"--kubelet-client-certificate=" + s.path(fileServerCert),
+		"--kubelet-client-key=" + s.path(fileServerKey),
 		"--shutdown-delay-duration=0s",
 	}
 	if gates := gateFlag(c.options.FeatureGates); gates != "" {
@@ -88,7 +91,7 @@ func gateFlag(gates map[string]bool) string {
 // The limits of the clients are far above those of production: one process talks to an API server of its own.
 func (c *Cluster) controllerManagerArgs() []string {
 	s := c.state
-	return []string{
+	args := []string{
 		"--kubeconfig=" + s.path(fileKubeconfig),
 		"--leader-elect=false",
 		"--secure-port=0",
@@ -100,6 +103,10 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"--kube-api-burst=1000",
 		"--pvclaimbinder-sync-period=1s",
 	}
+	if grace := c.options.NodeGrace; grace > 0 {
+		args = append(args, "--node-monitor-grace-period="+grace.String(), "--node-monitor-period=1s")
+	}
+	return args
 }
 
 func (c *Cluster) schedulerArgs() []string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -110,7 +109,8 @@ func (d *Dockerd) start(ctx context.Context, options DockerOptions, path []strin
 		return err
 	}
 	for i, listener := range d.listeners {
-		go forward(listener, options.Reach[i])
+		address := options.Reach[i]
+		go forward(listener, func() (net.Conn, error) { return net.Dial("tcp", address) })
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -154,31 +154,4 @@ func (d *Dockerd) Close() error {
 		err = errors.Join(err, d.dir.close())
 	})
 	return err
-}
-
-// forward takes connections in the engine's network to the same address in ours.
-func forward(listener net.Listener, address string) {
-	for {
-		inner, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer inner.Close()
-			outer, err := net.Dial("tcp", address)
-			if err != nil {
-				return
-			}
-			defer outer.Close()
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				io.Copy(outer, inner)             //nolint:errcheck // the ends tell each other
-				outer.(*net.TCPConn).CloseWrite() //nolint:errcheck,forcetypeassert // dialled as TCP
-			}()
-			io.Copy(inner, outer) //nolint:errcheck // as above
-			inner.Close()
-			<-done
-		}()
-	}
 }

@@ -1,6 +1,8 @@
 package devcluster
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -19,6 +21,9 @@ type Options struct {
 	// FeatureGates are given to the API server. A gate that others depend on takes them with it when it is turned off:
 	// {"PodLevelResources": false} is enough in 1.36, where that gate is on by default and not locked.
 	FeatureGates map[string]bool
+	// NodeGrace is how long a node may be silent until it counts as NotReady. Default: Kubernetes' own, 50 s. Simulated nodes report
+	// every 10 s, so that it must be well above that where there are any.
+	NodeGrace time.Duration
 	// Context is the name of the context in Kubeconfig; any string. Default: DefaultContext.
 	Context string
 	// Dir keeps the cluster: etcd's data, keys, tokens and the API server's port survive Close, and the next Start with

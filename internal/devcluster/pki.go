@@ -45,7 +45,8 @@ func newAuthority(name string) (*x509.Certificate, *ecdsa.PrivateKey, keyPair, e
 }
 
 // newLoopbackServer makes an authority and a certificate for this machine's loopback, signed by it, that serves and is a client's too.
-func newLoopbackServer(name string, dnsNames ...string) (authority, server keyPair, err error) {
+// It is good for the other hosts (names or IPs) as well.
+func newLoopbackServer(name string, hosts ...string) (authority, server keyPair, err error) {
 	ca, caKey, authority, err := newAuthority(name + " CA")
 	if err != nil {
 		return keyPair{}, keyPair{}, err
@@ -57,8 +58,15 @@ func newLoopbackServer(name string, dnsNames ...string) (authority, server keyPa
 	template := certificate(name)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	template.DNSNames = append([]string{"localhost"}, dnsNames...)
+	template.DNSNames = []string{"localhost"}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
 	if err != nil {
 		return keyPair{}, keyPair{}, err
@@ -108,7 +116,8 @@ func ensureKeys(dir string) error {
 	if _, err := os.Stat(last); err == nil {
 		return nil
 	}
-	ca, server, err := newLoopbackServer("devcluster", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+	ca, server, err := newLoopbackServer("devcluster", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		kubernetesService)
 	if err != nil {
 		return fmt.Errorf("make the API server's certificate: %w", err)
 	}
