@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -33,13 +34,21 @@ func (c *converge) kitRecord() images.Record {
 	return images.Record{Harness: kit.Harness, Custodian: kit.Custodian, Operator: kit.Operator, Orchestrator: kit.Orchestrator}
 }
 
-// keepRecord makes the image map of what the Instance will run.
+// keepRecord makes the image map of what the Instance will run, and the list of what it ran before.
 func (c *converge) keepRecord(record images.Record) error {
 	text, err := record.Marshal()
 	if err != nil {
 		return err
 	}
 	c.record, c.input.ImageMap = record, string(text)
+	replaced := c.previous.Replaced(c.replaced, &record)
+	if len(replaced) == 0 {
+		return nil
+	}
+	if text, err = json.Marshal(replaced); err != nil {
+		return err
+	}
+	c.input.Replaced = string(text)
 	return nil
 }
 
@@ -133,6 +142,11 @@ func (c *converge) recall(ctx context.Context) error {
 	}
 	if c.previous, err = images.ParseRecord([]byte(annotation)); err != nil {
 		c.tell(Noted{Message: err.Error() + " — every image is delivered again"})
+	}
+	if replaced := deployment.Annotations[names.AnnotationReplaced]; replaced != "" {
+		if err := json.Unmarshal([]byte(replaced), &c.replaced); err != nil {
+			c.tell(Noted{Message: "the list of replaced images is not readable and begins anew: " + err.Error()})
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ import (
 )
 
 // GCOptions say whose images to sweep, and by the needs of which cluster. The zero GCOptions sweeps the Docker Engine that the docker
-// command would use without any variable set, by the kubeconfig's current context.
+// command would use without any variable set, by the kubeconfig's current context; and the nodes, where that is a kind cluster.
 type GCOptions struct {
 	// Config, Kubeconfig and Context choose the cluster, as in Options.
 	Config     *rest.Config
@@ -27,16 +28,19 @@ type GCOptions struct {
 	Env map[string]string
 	// Store holds the images. Nil looks for the Docker Engine.
 	Store images.Store
+	// Nodes are the kind cluster that the context is. Nil looks for its nodes in the Docker Engine when the context's name says that it is one.
+	Nodes *images.Kind
 	// DryRun removes nothing and says what would be removed.
 	DryRun bool
 	// Keep are refs that count as needed beside what the cluster names.
 	Keep []string
 }
 
-// GC removes the images that converges built and that nothing in the cluster needs any more. Registries are never swept.
+// GC removes the images that converges built and that nothing in the cluster needs any more, from the Docker Engine and from the nodes of a
+// kind cluster; the nodes of other clusters look after themselves. Registries are never swept.
 //
-// Needed is what the image map of any Instance, any Sandbox (a parked one too) or any pod of an Instance or of the operator names, also
-// one that is ending. All of that is read before anything is removed; one read that fails sweeps nothing. A converge that runs at the same
+// Needed is what the image map of any Instance names, or named before the last converge that changed it; and what any Sandbox (a parked one
+// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that fails sweeps nothing. A converge that runs at the same
 // time is no root: what it has built and not yet recorded may go, and is built or found in the registry again.
 func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	c, err := resolve(Options{Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context})
@@ -50,20 +54,32 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing was swept, because what %s needs could not be read: %w", c.context, err)
 	}
+	env := opts.Env
+	if env == nil {
+		env = map[string]string{}
+	}
+	docker, sweep := images.ConnectOptions{Env: env}, images.SweepOptions{DryRun: opts.DryRun, Keep: opts.Keep}
 	store := opts.Store
 	if store == nil {
-		env := opts.Env
-		if env == nil {
-			env = map[string]string{}
-		}
-		docker, err := images.ConnectDocker(ctx, images.ConnectOptions{Env: env})
+		engine, err := images.ConnectDocker(ctx, docker)
 		if err != nil {
 			return nil, fmt.Errorf("nothing was swept: %w", err)
 		}
-		defer docker.Close() //nolint:errcheck // nothing is left to say to it
-		store = docker
+		defer engine.Close() //nolint:errcheck // nothing is left to say to it
+		store = engine
 	}
-	return images.Sweep(ctx, store, roots, images.SweepOptions{DryRun: opts.DryRun, Keep: opts.Keep})
+	done, err := images.Sweep(ctx, store, roots, sweep)
+	nodes := opts.Nodes
+	if nodes == nil && c.kind() != "" {
+		nodes = &images.Kind{Cluster: c.kind(), Docker: docker}
+		defer nodes.Close() //nolint:errcheck // nothing is left to say to it
+	}
+	if nodes == nil || ctx.Err() != nil {
+		return done, err
+	}
+	var failed error
+	done.Nodes, failed = images.SweepKind(ctx, nodes, roots, sweep)
+	return done, errors.Join(err, failed)
 }
 
 // imageRoots reads what anything of jr2 in the cluster names.
@@ -80,6 +96,9 @@ func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
 	}
 	for _, namespace := range namespaces.Items {
 		if err := c.addImageMap(ctx, namespace.Name, roots); err != nil {
+			return nil, err
+		}
+		if err := c.addRecord(ctx, namespace.Name, roots); err != nil {
 			return nil, err
 		}
 		if err := c.addSandboxes(ctx, namespace.Name, roots); err != nil {
@@ -117,6 +136,24 @@ func (c cluster) addImageMap(ctx context.Context, namespace string, roots *image
 	}
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, names.ImagesConfig, err)
+	}
+	return nil
+}
+
+// addRecord adds what the Orchestrator's Deployment says of the image map: the same map, and what it replaced.
+func (c cluster) addRecord(ctx context.Context, namespace string, roots *images.Roots) error {
+	found, err := c.client.AppsV1().Deployments(namespace).Get(ctx, names.Orchestrator, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if text := found.Annotations[names.AnnotationImages]; err == nil && text != "" {
+		err = roots.AddMap([]byte(text))
+	}
+	if text := found.Annotations[names.AnnotationReplaced]; err == nil && text != "" {
+		err = roots.AddList([]byte(text))
+	}
+	if err != nil {
+		return fmt.Errorf("Deployment %s/%s: %w", namespace, names.Orchestrator, err)
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ type converge struct {
 	input     render.Input      // kit: grows with the image map and the signing key
 	ran       bool              // recall: the Instance has an Orchestrator from an earlier converge
 	previous  *images.Record    // recall: which images it runs; nil when nothing says so
+	replaced  []string          // recall: which images it ran before those
 	decision  *images.Decision  // images: which to build; nil when none is needed
 	record    images.Record     // images: what it will run
 	digests   map[string]string // images: content digests of the image contexts by folder

@@ -46,6 +46,7 @@ type KindNode struct {
 	api            *moby.Client
 	id, name, role string
 	state          container.ContainerState
+	built          []*nodeImage // of the last Built, without what was removed since
 }
 
 // A NoKindNodesError says that a Docker Engine runs no node of a kind cluster.

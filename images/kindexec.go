@@ -124,9 +124,15 @@ func (n *KindNode) status(ctx context.Context, id string) (int, error) {
 	}
 }
 
-// end is the last part of text, on one line.
+// end is the last part of text, on one line, without the warnings that containerd's commands give on every call.
 func end(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "level=warning") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	text = strings.TrimSpace(strings.Join(lines, " "))
 	if len(text) > maxOutput {
 		text = "… " + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
 	}

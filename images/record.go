@@ -40,6 +40,31 @@ func (r Record) With(delivered map[string]Delivered) Record {
 	return r
 }
 
+// Refs are all refs that r names, sorted, each once. A nil Record names none.
+func (r *Record) Refs() []string {
+	if r == nil {
+		return nil
+	}
+	refs := append(slices.Collect(maps.Values(r.Sandbox)), r.Harness, r.Custodian, r.Operator, r.Orchestrator)
+	slices.Sort(refs)
+	return slices.DeleteFunc(slices.Compact(refs), func(ref string) bool { return ref == "" })
+}
+
+// Replaced are the refs of the generation before next, which a sweep keeps: those of r that next no longer names; when it names them all, what
+// r itself had replaced, which is before. Results are sorted, and empty for none.
+func (r *Record) Replaced(before []string, next *Record) []string {
+	now := next.Refs()
+	gone := func(refs []string) []string {
+		return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return slices.Contains(now, ref) })
+	}
+	if replaced := gone(r.Refs()); len(replaced) > 0 {
+		return replaced
+	}
+	before = gone(before)
+	slices.Sort(before)
+	return slices.Compact(before)
+}
+
 // find says whether the record proves that ref was delivered, and with which USER. The key's own entry comes first; the same ref
 // under another key proves it as well, since a ref names content.
 func (r *Record) find(key, ref string) (user string, ok bool) {

@@ -51,6 +51,16 @@ func (r *Roots) AddMap(text []byte) error {
 	return nil
 }
 
+// AddList makes all refs of a JSON list of them needed. Anything else is an error: nothing may be swept then.
+func (r *Roots) AddList(text []byte) error {
+	var refs []string
+	if err := json.Unmarshal(text, &refs); err != nil {
+		return fmt.Errorf("the list of replaced images is not readable: %w", err)
+	}
+	r.Add(refs...)
+	return nil
+}
+
 // Alias says by which other name nodes know a registry: a ref that is named by it is needed under ours too.
 func (r *Roots) Alias(local LocalRegistry) { r.local = local }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Store holds images that converges built: a Docker Engine's.
+// A Store holds images that converges built: a Docker Engine's, or that of a node of a kind cluster.
 type Store interface {
 	// Built lists the images with a LabelKind. Images without it are none of ours.
 	Built(ctx context.Context) ([]Stored, error)
@@ -43,6 +43,8 @@ type Sweeping struct {
 	// Kept counts the images that are needed.
 	Kept   int  `json:"kept"`
 	DryRun bool `json:"dryRun,omitempty"`
+	// Nodes are the nodes of a kind cluster, where they were swept too.
+	Nodes []NodeSweeping `json:"nodes,omitempty"`
 }
 
 // Sweep removes from store what no root names. The caller has read all roots of the cluster: with some of them missing, images that are

@@ -17,7 +17,7 @@ func gcCommand(streams Streams) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove from Docker the images that converges built and that nothing in the cluster needs any more",
+		Short: "Remove from Docker and kind's nodes the images that converges built and that nothing in the cluster needs any more",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Env = streams.environ()
@@ -44,9 +44,17 @@ func runGC(ctx context.Context, streams Streams, options jr2.GCOptions, output s
 	return end(ctx, out, swept, err)
 }
 
-// tellSweeping prints the report: one line, and for a dry run each ref.
+// tellSweeping prints the report: one line for Docker and one for each node, and for a dry run each ref below.
 func tellSweeping(w io.Writer, swept *images.Sweeping) {
 	fmt.Fprintln(w, swept)
+	tellRefs(w, *swept)
+	for _, node := range swept.Nodes {
+		fmt.Fprintln(w, node)
+		tellRefs(w, node.Sweeping)
+	}
+}
+
+func tellRefs(w io.Writer, swept images.Sweeping) {
 	if swept.DryRun {
 		for _, ref := range swept.Removed {
 			fmt.Fprintln(w, "  "+ref)

@@ -20,6 +20,9 @@ const (
 	// AnnotationImages holds the image map on the Orchestrator's Deployment: on its own metadata, because the same text on the
 	// pod template would roll the Orchestrator each time a ref moves; an annotation, because a label ends at 63 characters.
 	AnnotationImages = "jr2.dev/images"
+	// AnnotationReplaced beside it is a JSON list of the refs that the map named before and names no more. They are kept from a sweep: what
+	// reads the map has it from a mounted ConfigMap, and so sees the new one late.
+	AnnotationReplaced = "jr2.dev/replaced-images"
 	// AnnotationHeldDigest, on the pod template of the Instance Harness, moves when anything moves that its containers read once.
 	AnnotationHeldDigest = "jr2.dev/held-digest"
 	// AnnotationEnvDigest does the same on the pod template of the Orchestrator, for the keys of jr2-instance.

@@ -20,6 +20,8 @@ type Input struct {
 	// ImageMap is the JSON text of the image map, as package images writes it. Instance needs it; the same text goes into the
 	// ConfigMap jr2-images and into AnnotationImages.
 	ImageMap string
+	// Replaced is the JSON list of the refs that the map held before; empty for none. It goes into AnnotationReplaced.
+	Replaced string
 	// SigningKey is the value of JR2_SIGNING_KEY as the cluster keeps it, in its base64 form. Instance and InstanceHarness need
 	// it, because tokens and digests derive from it: mint or read jr2-instance first (InstanceSecretKeys).
 	SigningKey config.Secret

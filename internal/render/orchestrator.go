@@ -64,6 +64,9 @@ func (in Input) service(name, app string, port int32) *corev1.Service {
 func orchestratorDeployment(in Input) *appsv1.Deployment {
 	meta := in.meta(names.Orchestrator, names.LabelApp, names.Orchestrator, names.LabelVersion, in.Kit.Version)
 	meta.Annotations = map[string]string{names.AnnotationImages: in.ImageMap}
+	if in.Replaced != "" {
+		meta.Annotations[names.AnnotationReplaced] = in.Replaced
+	}
 	security := hardenedPod()
 	security.RunAsUser, security.RunAsGroup, security.FSGroup = ptr(int64(orchestratorUser)), ptr(int64(orchestratorUser)), ptr(int64(orchestratorUser))
 	return &appsv1.Deployment{
