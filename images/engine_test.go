@@ -65,6 +65,7 @@ func TestDockerEngine(t *testing.T) {
 		{"changes while it builds", testChange},
 		{"two platforms", testTwoPlatforms},
 		{"pinned last stage", testPinnedLastStage},
+		{"kind", testKind},
 		{"sweep", testEngineSweep}, // last: it removes what the others built
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
