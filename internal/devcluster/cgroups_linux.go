@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,14 +38,15 @@ type cgroupTree struct {
 	hierarchies []hierarchy
 }
 
-// newCgroupTree names a tree that is not there yet, and removes those that killed processes have left behind.
+// newCgroupTree names a tree that is not there yet, and removes those that killed processes have left behind. The name ends with the
+// process that owns the tree.
 func newCgroupTree(name string) (cgroupTree, error) {
 	hierarchies, err := findHierarchies()
 	if err != nil {
 		return cgroupTree{}, err
 	}
 	sweepCgroups(hierarchies)
-	return cgroupTree{name: cgroupPrefix + name, hierarchies: hierarchies}, nil
+	return cgroupTree{name: fmt.Sprintf("%s%s-%d", cgroupPrefix, name, os.Getpid()), hierarchies: hierarchies}, nil
 }
 
 // findHierarchies lists what the kubelet needs: the one of cgroup v2 where it has the controllers, those of v1 otherwise.
@@ -201,7 +203,7 @@ func cgroupsBelow(dir string) ([]string, error) {
 	return dirs, err
 }
 
-// sweepCgroups removes trees without a process. A running node has its first process in there.
+// sweepCgroups removes trees whose owner is gone, and where no process is. A running node has its first process in there.
 func sweepCgroups(hierarchies []hierarchy) {
 	for _, h := range hierarchies {
 		trees, err := filepath.Glob(filepath.Join(h.path, cgroupPrefix+"*"))
@@ -209,14 +211,16 @@ func sweepCgroups(hierarchies []hierarchy) {
 			continue
 		}
 		for _, tree := range trees {
-			info, err := os.Stat(tree)
-			// A young one may be about to get its first process.
-			if err != nil || time.Since(info.ModTime()) < time.Minute || inhabited(tree) {
-				continue
+			if !owned(tree) && !inhabited(tree) {
+				_ = removeCgroupNow(tree)
 			}
-			_ = removeCgroupNow(tree)
 		}
 	}
+}
+
+func owned(tree string) bool {
+	owner, err := strconv.Atoi(tree[strings.LastIndex(tree, "-")+1:])
+	return err != nil || !errors.Is(unix.Kill(owner, 0), unix.ESRCH)
 }
 
 func inhabited(tree string) bool {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // CanRealNode is nil where StartRealNode can work, as far as that can be known before anything is built; an ErrNoRealNode
@@ -26,7 +28,18 @@ func CanRealNode() error {
 	if !bytes.Contains(filesystems, []byte("\toverlay\n")) {
 		return fmt.Errorf("%w: the kernel has no overlay file system", ErrNoRealNode)
 	}
-	if _, err := findHierarchies(); err != nil {
+	hierarchies, err := findHierarchies()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRealNode, err)
+	}
+	for _, h := range hierarchies {
+		if err := unix.Access(h.path, unix.W_OK); err != nil {
+			return fmt.Errorf("%w: write to %s: %w", ErrNoRealNode, h.path, err)
+		}
+	}
+	// Root in a container may not do what root does.
+	may := exec.Command("unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "/bin/sh", "-c", "mount -t tmpfs may /tmp")
+	if err := run(may, "namespaces and mounts"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoRealNode, err)
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"jr2.dev/jr2/internal/devcluster/build"
@@ -19,6 +18,8 @@ const (
 	inside           = "/run/devcluster"
 	containerdSocket = "/run/containerd/containerd.sock"
 )
+
+var errPoweredOff = errors.New("the node is powered off")
 
 // nodeBinaries are the directories of a node's executables.
 type nodeBinaries struct{ kubelet, containerd, runc, cni string }
@@ -99,6 +100,15 @@ while :; do sleep 5; done
 
 // startMachine starts the node's first process, and its network.
 func (n *RealNode) startMachine(ctx context.Context) error {
+	n.mu.Lock()
+	on, closed := n.machine != nil, n.closed
+	n.mu.Unlock()
+	if closed {
+		return errors.New("it is closed")
+	}
+	if on {
+		return errors.New("it is on")
+	}
 	if err := n.cgroups.create(); err != nil {
 		return err
 	}
@@ -130,7 +140,7 @@ func (n *RealNode) command(name string, args ...string) (string, []string, error
 	machine := n.machine
 	n.mu.Unlock()
 	if machine == nil {
-		return "", nil, errors.New("it is powered off")
+		return "", nil, errPoweredOff
 	}
 	script := fmt.Sprintf(`for file in $1; do echo 0 >"$file"; done; shift
 exec nsenter --target %d --mount --uts --ipc --net --pid --cgroup --wd=/ env TMPDIR=/tmp HOME=/root \
@@ -207,27 +217,21 @@ func (n *RealNode) forwardKubelet() error {
 		machine := n.machine
 		n.mu.Unlock()
 		if machine == nil {
-			return nil, errors.New("it is powered off")
+			return nil, errPoweredOff
 		}
 		return dialIn(machine, listener.Addr().String())
 	})
 	return nil
 }
 
-// realNodeDir is where the node's files are, and the name of its cgroups.
-func (c *Cluster) realNodeDir(name string) (string, string) {
-	base := filepath.Base(c.state.dir)
-	return filepath.Join(c.state.dir, "nodes", name), fmt.Sprintf("%s-%s-%d", strings.TrimPrefix(base, tempPrefix), name, os.Getpid())
-}
-
 func (c *Cluster) newRealNode(options RealNodeOptions, bins nodeBinaries) (*RealNode, error) {
 	n := &RealNode{Name: options.Name, cluster: c, options: options, bins: bins}
-	dir, cgroup := c.realNodeDir(options.Name)
 	var err error
-	if n.cgroups, err = newCgroupTree(cgroup); err != nil {
+	// The cluster's port is what no other cluster has now.
+	if n.cgroups, err = newCgroupTree(fmt.Sprintf("%d-%s", c.state.APIPort, options.Name)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoRealNode, err)
 	}
-	if n.dir, err = openWorkdir(dir); err != nil {
+	if n.dir, err = openWorkdir(filepath.Join(c.state.dir, dirNodes, options.Name)); err != nil {
 		return nil, err
 	}
 	n.dir.temporary = c.state.temporary
@@ -258,12 +262,14 @@ func (c *Cluster) forgetRealNode(n *RealNode) {
 
 func (c *Cluster) closeRealNodes() error {
 	c.mu.Lock()
-	nodes := slices.Clone(c.realNodes)
+	nodes, wire := slices.Clone(c.realNodes), c.wire
+	c.wire = nil
 	c.mu.Unlock()
 	var errs []error
 	for _, n := range nodes {
 		errs = append(errs, n.close())
 	}
+	c.end(wire)
 	return errors.Join(errs...)
 }
 

@@ -22,6 +22,7 @@ const (
 	fileStages     = "stages.yaml"
 	filePodLog     = "pod.log"
 	dirEtcd        = "etcd"
+	dirNodes       = "nodes"
 )
 
 // state is what a cluster keeps between two starts.

@@ -31,6 +31,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	contextName := flags.String("context", devcluster.DefaultContext, "the name of the kubeconfig's context")
 	dir := flags.String("dir", "", "keep the cluster in this directory (default: gone at the end)")
 	kubeconfig := flags.String("kubeconfig", "", "add the context to this file too")
+	real := flags.Int("real", 0, "how many real nodes beside them, which run pods (takes root)")
 	registry := flags.Bool("registry", false, "start a registry")
 	builder := flags.Bool("buildkitd", false, "start an image builder (takes root)")
 	if err := flags.Parse(args); err != nil {
@@ -45,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	// Its nodes end with it.
 	defer closing(&err, cluster)
 	if *kubeconfig != "" {
 		if err := cluster.WriteKubeconfig(*kubeconfig, *contextName); err != nil {
@@ -52,6 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 	}
 	builderOptions := devcluster.BuildkitOptions{Log: log}
+	var registries []*devcluster.Registry
 	if *registry {
 		r, err := devcluster.StartRegistry(ctx, devcluster.RegistryOptions{})
 		if err != nil {
@@ -59,7 +62,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		defer closing(&err, r)
 		builderOptions.TrustRegistry(r)
+		registries = append(registries, r)
 		log("registry: " + r.Host)
+	}
+	for i := range *real {
+		name := fmt.Sprintf("real-%d", i+1)
+		if _, err := cluster.StartRealNode(ctx, devcluster.RealNodeOptions{Name: name, Registries: registries}); err != nil {
+			return err
+		}
+		log("real node: " + name)
 	}
 	if *builder {
 		b, err := devcluster.StartBuildkitd(ctx, builderOptions)
