@@ -22,7 +22,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"placement/warm":               "internal/names placement",
 		"images":                       "config placement platforms internal/seed",
 		"apply":                        "placement/quota",
-		"preflight":                    "config placement placement/quota platforms internal/names internal/seed",
+		"preflight":                    "config placement placement/quota platforms internal/holder internal/names internal/seed",
 		"internal/seed":                "",
 		"internal/patient":             "",
 		"internal/event":               "",

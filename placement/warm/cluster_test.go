@@ -72,7 +72,9 @@ func (p *pool) addNode(n, room int) {
 	p.Helper()
 	share := placement.KitShare()
 	// A little more than the Sandboxes, for the pods of Images.
-	quantity := func(each, more int64) resource.Quantity { return *resource.NewQuantity(each*int64(room)+more, resource.BinarySI) }
+	quantity := func(each, more int64) resource.Quantity {
+		return *resource.NewQuantity(each*int64(room)+more, resource.BinarySI)
+	}
 	must(p, shared.AddNode(p.Context(), devcluster.Node{
 		Name: p.node(n), Labels: map[string]string{"pool": p.name}, Taints: []corev1.Taint{{Key: "pool", Value: p.name, Effect: corev1.TaintEffectNoSchedule}},
 		Allocatable: corev1.ResourceList{
@@ -342,4 +344,3 @@ func TestUnwarm(t *testing.T) {
 		t.Errorf("left: %d DaemonSets", len(sets.Items))
 	}
 }
-

@@ -1,0 +1,464 @@
+package preflight_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"jr2.dev/jr2/internal/devcluster"
+	"jr2.dev/jr2/internal/holder"
+	"jr2.dev/jr2/preflight"
+)
+
+// TestNodeChecks asks a real API server and scheduler. The nodes are simulated, so a kubelet of the test's own ends the pods: it runs their scripts
+// in a real shell on this machine.
+func TestNodeChecks(t *testing.T) {
+	t.Parallel()
+	cluster := devcluster.ForTest(t, devcluster.Options{
+		Nodes: []devcluster.Node{
+			{Name: "n1"}, {Name: "n2", Unschedulable: true, Taints: []corev1.Taint{{Key: "pool", Value: "x", Effect: corev1.TaintEffectNoSchedule}}},
+			{Name: "away", NotReady: true}, {Name: "full", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+		},
+		Users: []devcluster.User{{Name: "reader", ClusterRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"get", "list"}}}}},
+	})
+	config := cluster.Config()
+	config.QPS = -1
+	world := checkWorld{cluster: cluster, client: clientFor(t, config)}
+	for name, test := range map[string]func(*testing.T, checkWorld){
+		"privileged": testPrivileged, "modules": testModules, "ports": testPorts, "mount": testMount, "nodes that can't": testUnchecked,
+		"leftovers": testLeftovers, "cut off": testCutOff, "no rights": testNoRights, "no shell": testTroubledPods,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, world)
+		})
+	}
+}
+
+type checkWorld struct {
+	cluster *devcluster.Cluster
+	client  kubernetes.Interface
+}
+
+func (w checkWorld) nodes(t *testing.T, names ...string) []corev1.Node {
+	t.Helper()
+	var nodes []corev1.Node
+	for _, name := range names {
+		node, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		must(t, err)
+		nodes = append(nodes, *node)
+	}
+	return nodes
+}
+
+// namespace is one at a Pod Security level, with the service account that lets pods in.
+func (w checkWorld) namespace(t *testing.T, name, level string) string {
+	t.Helper()
+	makeNamespace(t, w.client, name, map[string]string{"pod-security.kubernetes.io/enforce": level})
+	eventually(t, "the namespace has its account", func() bool {
+		_, err := w.client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+	return name
+}
+
+// kubelet ends the pods of node checks in a namespace ("" is all): a shell of this machine runs their scripts.
+func (w checkWorld) kubelet(t *testing.T, namespace string) {
+	t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		devcluster.Missing(t, "no busybox on this machine")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			pods, err := w.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "jr2.dev/node-check"})
+			if err != nil {
+				return
+			}
+			for i := range pods.Items {
+				if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded {
+					w.end(ctx, t, busybox, pod)
+				}
+			}
+		}, 50*time.Millisecond)
+	}()
+}
+
+func (w checkWorld) end(ctx context.Context, t *testing.T, busybox string, pod *corev1.Pod) {
+	container := pod.Spec.Containers[0]
+	script, ok := strings.CutPrefix(container.Command[2], "exec >/dev/termination-log 2>&1\n")
+	if !ok || container.Command[0] != "sh" {
+		t.Errorf("command %q", container.Command)
+	}
+	args := append([]string{"sh", "-c", script, container.Command[3]}, container.Args...)
+	command := exec.CommandContext(ctx, busybox, args...)
+	out, err := command.CombinedOutput()
+	if err != nil && ctx.Err() == nil {
+		t.Errorf("the script: %v: %s", err, out)
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, err := w.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Status.Phase = corev1.PodSucceeded
+		now.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: string(out)}}}}
+		_, err = w.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		t.Errorf("end a pod: %v", err)
+	}
+}
+
+// clean fails when a check left a pod, or a namespace that is not going.
+func (w checkWorld) clean(t *testing.T, namespace string) {
+	t.Helper()
+	pods, err := w.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "jr2.dev/node-check"})
+	must(t, err)
+	if len(pods.Items) > 0 {
+		t.Errorf("the check left pod %s", pods.Items[0].Name)
+	}
+}
+
+func codes(findings []preflight.Finding) []string {
+	var all []string
+	for _, f := range findings {
+		all = append(all, f.Object+" "+f.Code)
+	}
+	return all
+}
+
+func testPrivileged(t *testing.T, w checkWorld) {
+	checks := preflight.NodeChecks{Client: w.client.CoreV1()}
+	ask := func(namespace string) []preflight.Finding {
+		t.Helper()
+		checks.Namespace = namespace
+		findings, err := checks.Privileged(t.Context())
+		must(t, err)
+		return findings
+	}
+	if findings := ask(""); findings != nil { // in a namespace that is made for it
+		t.Errorf("got %+v", findings)
+	}
+	if findings := ask(w.namespace(t, "privileged", "privileged")); findings != nil {
+		t.Errorf("got %+v", findings)
+	}
+	findings := ask(w.namespace(t, "baseline", "baseline"))
+	if len(findings) != 1 || findings[0].Severity != preflight.Warn || !strings.Contains(findings[0].Message, "namespace baseline is not at the privileged Pod Security level") {
+		t.Fatalf("got %+v", findings)
+	}
+	w.namespace(t, "guarded", "privileged")
+	w.refusePrivileged(t, "guarded")
+	eventually(t, "the policy holds", func() bool { findings = ask("guarded"); return len(findings) > 0 })
+	t.Log(findings[0].Message)
+	if findings[0].Code != preflight.CodePrivilegedPods || !strings.Contains(findings[0].Message, "an admission controller blocks privileged pods") || !strings.Contains(findings[0].Message, "nobody is privileged here") {
+		t.Errorf("got %+v", findings)
+	}
+	// A limit that minds every pod says nothing about privilege.
+	w.namespace(t, "limited", "privileged")
+	limits := corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{"memory": resource.MustParse("1Gi")}, Max: corev1.ResourceList{"memory": resource.MustParse("2Gi")}}
+	_, err := w.client.CoreV1().LimitRanges("limited").Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: corev1.LimitRangeSpec{
+		Limits: []corev1.LimitRangeItem{{Type: limits.Type, Max: corev1.ResourceList{"memory": resource.MustParse("1Mi")}, Default: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}, {Type: corev1.LimitTypePod, Min: limits.Min}}}}, metav1.CreateOptions{})
+	must(t, err)
+	checks.Namespace = "limited"
+	eventually(t, "the limit holds", func() bool {
+		findings, err = checks.Privileged(t.Context())
+		return err != nil || findings != nil
+	})
+	if err == nil || findings != nil {
+		t.Errorf("got %+v, %v", findings, err)
+	}
+}
+
+// refusePrivileged is what a policy engine does.
+func (w checkWorld) refusePrivileged(t *testing.T, namespace string) {
+	t.Helper()
+	fail := admissionv1.Fail
+	policies := w.client.AdmissionregistrationV1()
+	_, err := policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{FailurePolicy: &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
+			Validations: []admissionv1.Validation{{Message: "nobody is privileged here",
+				Expression: "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)"}},
+		}}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "guard", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// loadedModule is one that this machine's kernel has.
+func loadedModule(t *testing.T) string {
+	t.Helper()
+	modules, err := os.ReadDir("/sys/module")
+	if err != nil || len(modules) == 0 {
+		devcluster.Missing(t, "this kernel names no module")
+	}
+	for _, module := range modules {
+		if strings.Contains(module.Name(), "_") {
+			return strings.ReplaceAll(module.Name(), "_", "-") // as modprobe takes it too
+		}
+	}
+	return modules[0].Name()
+}
+
+func testModules(t *testing.T, w checkWorld) {
+	namespace, there := w.namespace(t, "modules", "privileged"), loadedModule(t)
+	w.kubelet(t, namespace)
+	checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace}
+	findings, err := checks.Modules(t.Context(), w.nodes(t, "n1", "n2"), there, "jr2_no_such_module", "nfsd-x")
+	must(t, err)
+	want := []string{"Node n1 kernel-module", "Node n1 kernel-module", "Node n2 kernel-module", "Node n2 kernel-module"}
+	if !slices.Equal(codes(findings), want) {
+		t.Fatalf("got %+v", findings)
+	}
+	t.Log(findings[0].Message)
+	if !strings.HasPrefix(findings[0].Message, "the kernel module jr2_no_such_module does not load on node n1: ") || !strings.Contains(findings[0].Message, "chroot") {
+		t.Errorf("got %q", findings[0].Message)
+	}
+	w.clean(t, namespace)
+	for _, bad := range []string{"-r", "", "a b", "a;b"} {
+		if _, err := checks.Modules(t.Context(), nil, bad); err == nil {
+			t.Errorf("%q is taken for a module", bad)
+		}
+	}
+	if findings, err := checks.Modules(t.Context(), nil); findings != nil || err != nil {
+		t.Errorf("nothing to ask: %v, %v", findings, err)
+	}
+}
+
+// silentAddress has a listener whose queue is full: the kernel drops what comes, as a firewall does.
+func silentAddress(t *testing.T, address string, port int) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	t.Cleanup(func() { syscall.Close(fd) }) //nolint:errcheck // the test ends
+	where := &syscall.SockaddrInet4{Port: port}
+	copy(where.Addr[:], net.ParseIP(address).To4())
+	must(t, syscall.Bind(fd, where))
+	must(t, syscall.Listen(fd, 0))
+	for range 3 {
+		c, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", address, port), 200*time.Millisecond)
+		if err == nil {
+			t.Cleanup(func() { c.Close() }) //nolint:errcheck // the test ends
+		}
+	}
+}
+
+// targets are nodes whose addresses answer as their names say.
+func targets(t *testing.T) (nodes []corev1.Node, port int32) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.3:0")
+	must(t, err)
+	t.Cleanup(func() { listener.Close() }) //nolint:errcheck // the test ends
+	number := listener.Addr().(*net.TCPAddr).Port
+	silentAddress(t, "127.0.0.4", number)
+	for name, address := range map[string]string{"refuses": "127.0.0.2", "listens": "127.0.0.3", "silent": "127.0.0.4", "broken": "not-an-address", "nameless": ""} {
+		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if address != "" {
+			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}}
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, int32(number)
+}
+
+func testPorts(t *testing.T, w checkWorld) {
+	namespace := w.namespace(t, "ports", "privileged")
+	w.kubelet(t, namespace)
+	to, port := targets(t)
+	checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace}
+	findings, err := checks.Ports(t.Context(), w.nodes(t, "n1"), to, port)
+	must(t, err)
+	got := map[string]string{}
+	for _, finding := range findings {
+		t.Log(finding.Message)
+		got[finding.Code] += finding.Message
+	}
+	silent := fmt.Sprintf("node n1 cannot reach node silent (127.0.0.4) on TCP port %d: nothing answered within 3 s, so a firewall blocks it — open TCP port %d from node n1 to node silent", port, port)
+	if len(findings) != 3 || !strings.Contains(got[preflight.CodeNodePort], silent) || !strings.Contains(got[preflight.CodeNodePort], "reach node broken (not-an-address)") ||
+		got[preflight.CodeNodeUnchecked] != "node nameless was not asked: it has no internal address" {
+		t.Errorf("got %+v", findings)
+	}
+	w.clean(t, namespace)
+	if _, err := checks.Ports(t.Context(), nil, nil, 70000); err == nil {
+		t.Error("70000 is taken for a port")
+	}
+}
+
+// testMount makes all three checks in a namespace of their own, which goes.
+func testMount(t *testing.T, w checkWorld) {
+	w.kubelet(t, "")
+	checks := preflight.NodeChecks{Client: w.client.CoreV1()}
+	sandboxes, port := targets(t)
+	sandboxes = slices.DeleteFunc(sandboxes, func(n corev1.Node) bool { return n.Name != "silent" })
+	findings, err := checks.Mount(t.Context(), preflight.MountCheck{Agents: w.nodes(t, "away", "n1", "n2"), Sandboxes: sandboxes, Port: port})
+	must(t, err)
+	for _, finding := range findings {
+		t.Log(finding.Message)
+		if finding.Severity == preflight.Warn && !strings.HasSuffix(finding.Message, "leave the mount off, and Sandboxes keep using the workspace volume") {
+			t.Errorf("got %q", finding.Message)
+		}
+	}
+	// The first agents' node that is ready is asked. The Sandbox node is none of the cluster's, which the scheduler says.
+	if want := []string{"Node n1 kernel-module", "Node n1 kernel-module", "Node silent node-unchecked", "Node n1 node-port"}; !slices.Equal(codes(findings), want) {
+		t.Errorf("got %v", codes(findings))
+	}
+	eventually(t, "the namespaces of the checks are gone", func() bool {
+		namespaces, err := w.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "jr2.dev/node-check"})
+		must(t, err)
+		return !slices.ContainsFunc(namespaces.Items, func(n corev1.Namespace) bool { return n.Annotations["jr2.dev/node-check-holder"] == "" })
+	})
+}
+
+// testUnchecked: a node that can't run the pod is named with the scheduler's words, at once.
+func testUnchecked(t *testing.T, w checkWorld) {
+	namespace := w.namespace(t, "unchecked", "privileged")
+	w.kubelet(t, namespace)
+	checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace}
+	begun := time.Now()
+	findings, err := checks.Modules(t.Context(), w.nodes(t, "away", "full"), "nfsd")
+	must(t, err)
+	if len(findings) != 2 || time.Since(begun) > time.Minute {
+		t.Fatalf("got %+v after %s", findings, time.Since(begun))
+	}
+	for i, words := range []string{"untolerated taint", "Too many pods"} {
+		t.Log(findings[i].Message)
+		if findings[i].Severity != preflight.Note || findings[i].Code != preflight.CodeNodeUnchecked || !strings.Contains(findings[i].Message, words) {
+			t.Errorf("got %+v", findings[i])
+		}
+	}
+	w.clean(t, namespace)
+}
+
+// testLeftovers: what a killed check left goes with the next, and what a living one has stays.
+func testLeftovers(t *testing.T, w checkWorld) {
+	namespace := w.namespace(t, "leftovers", "privileged")
+	self := holder.Self()
+	dead := self[:strings.LastIndex(self, ":")+1] + "1)" // this process id, and another process
+	if !holder.Gone(dead) {
+		devcluster.Missing(t, "this machine does not tell processes apart")
+	}
+	pod := func(name, holder string) {
+		t.Helper()
+		_, err := w.client.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"jr2.dev/node-check": "x"}, Annotations: map[string]string{"jr2.dev/node-check-holder": holder}},
+			Spec:       corev1.PodSpec{NodeSelector: map[string]string{"no": "node"}, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	pod("dead", dead)
+	pod("living", self)
+	space := func(name, holder string) {
+		t.Helper()
+		_, err := w.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"jr2.dev/node-check": "x"}, Annotations: map[string]string{"jr2.dev/node-check-holder": holder}}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	space("left-dead", dead)
+	space("left-living", self)
+	for _, in := range []string{namespace, ""} {
+		if _, err := (preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: in}).Privileged(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods, err := w.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(pods.Items) != 1 || pods.Items[0].Name != "living" {
+		t.Errorf("%d pods are left", len(pods.Items))
+	}
+	eventually(t, "the namespace that was left behind goes", func() bool {
+		left, err := w.client.CoreV1().Namespaces().Get(t.Context(), "left-dead", metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || err == nil && left.DeletionTimestamp != nil
+	})
+	living, err := w.client.CoreV1().Namespaces().Get(t.Context(), "left-living", metav1.GetOptions{})
+	must(t, err)
+	if living.DeletionTimestamp != nil {
+		t.Error("the namespace of a check that runs was removed")
+	}
+	must(t, w.client.CoreV1().Namespaces().Delete(t.Context(), "left-living", metav1.DeleteOptions{}))
+}
+
+// testCutOff: nobody ends the pods; the context does, or the time that each has. Nothing stays.
+func testCutOff(t *testing.T, w checkWorld) {
+	namespace := w.namespace(t, "cut-off", "privileged")
+	checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := fmt.Errorf("enough")
+	go func() {
+		wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) { //nolint:errcheck // the test's context ended
+			pods, err := w.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+			return err == nil && len(pods.Items) == 2, nil
+		})
+		cancel(enough)
+	}()
+	if findings, err := checks.Modules(ctx, w.nodes(t, "n1", "n2"), "nfsd"); err == nil || len(findings) > 0 {
+		t.Errorf("got %v, %v", findings, err)
+	}
+	w.clean(t, namespace)
+	checks.Timeout = 2 * time.Second
+	findings, err := checks.Modules(t.Context(), w.nodes(t, "n1"), "nfsd")
+	must(t, err)
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, "its pod did not end within 2s") {
+		t.Errorf("got %+v", findings)
+	}
+	w.clean(t, namespace)
+}
+
+func testNoRights(t *testing.T, w checkWorld) {
+	config, err := w.cluster.ConfigFor("reader")
+	must(t, err)
+	reader := clientFor(t, config)
+	for _, namespace := range []string{"", "default"} {
+		checks := preflight.NodeChecks{Client: reader.CoreV1(), Namespace: namespace}
+		if findings, err := checks.Privileged(t.Context()); !apierrors.IsForbidden(err) || findings != nil {
+			t.Errorf("got %v, %v", findings, err)
+		}
+		if findings, err := checks.Modules(t.Context(), w.nodes(t, "n1"), "nfsd"); !apierrors.IsForbidden(err) || findings != nil {
+			t.Errorf("got %v, %v", findings, err)
+		}
+	}
+}
+
+// testTroubledPods: an image that is not there, and one without a shell.
+func testTroubledPods(t *testing.T, w checkWorld) {
+	namespace := w.namespace(t, "troubled", "privileged")
+	for trouble, words := range map[devcluster.Trouble]string{devcluster.ImagePullBackOff: "ImagePullBackOff: Back-off pulling image", devcluster.Failed: "its pod failed: exit code 1"} {
+		checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace, Image: devcluster.TroubleImage(trouble)}
+		findings, err := checks.Modules(t.Context(), w.nodes(t, "n1"), "nfsd")
+		must(t, err)
+		if len(findings) != 1 || findings[0].Severity != preflight.Note || !strings.Contains(findings[0].Message, words) {
+			t.Errorf("%s: got %+v", trouble, findings)
+		}
+	}
+	w.clean(t, namespace)
+}
