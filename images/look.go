@@ -3,9 +3,11 @@ package images
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -31,6 +33,26 @@ type AbsentError struct {
 
 func (e *AbsentError) Error() string { return fmt.Sprintf("the registry holds no image %s", e.Ref) }
 func (e *AbsentError) Unwrap() error { return e.Err }
+
+// Denied says whether the registry answered, and the answer is that these credentials may not do that, or that it wants some.
+func (e *RegistryError) Denied() bool {
+	return e.Unauthorized || hasStatus(e.Err, http.StatusForbidden)
+}
+
+// LookName is the name by which we ask for what nodes pull as ref ("kind-registry:5000/team/app:v1"): the other way round of PullName.
+func (l LocalRegistry) LookName(ref string) string {
+	host, rest, ok := strings.Cut(ref, "/")
+	if l.FromRuntime == "" || !ok || host != l.FromRuntime {
+		return ref
+	}
+	return l.Host + "/" + rest
+}
+
+// Names says whether nodes know ref by a name of this registry, so that what we are told about it is true for them.
+func (l LocalRegistry) Names(ref string) bool {
+	host, _, ok := strings.Cut(ref, "/")
+	return ok && l.Host != "" && (host == l.FromRuntime || sameHost(host, l.Host))
+}
 
 // Look asks the registry of ref what it points to. The keychain, the transport and the rule for plain http are those of the Registry.
 //
@@ -62,6 +84,32 @@ func (r *Registry) Look(ctx context.Context, ref string) (Target, error) {
 		return Target{}, refused
 	}
 	return target, nil
+}
+
+// LookAs is Look with these credentials for the registry of ref, such as a kubelet would show. Other hosts, mirrors among them, do not see them.
+func (r *Registry) LookAs(ctx context.Context, ref string, credentials authn.Authenticator) (Target, error) {
+	parsed, err := r.parse(ref)
+	if err != nil {
+		return Target{}, err
+	}
+	as := *r
+	as.Keychain = oneRegistry{host: parsed.Context().RegistryStr(), credentials: credentials, others: r.keychain()}
+	return as.Look(ctx, ref)
+}
+
+// oneRegistry answers for one host, and leaves the others to another keychain.
+type oneRegistry struct {
+	host        string
+	credentials authn.Authenticator
+	others      authn.Keychain
+}
+
+// Resolve implements authn.Keychain.
+func (k oneRegistry) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	if target.RegistryStr() == k.host {
+		return k.credentials, nil
+	}
+	return k.others.Resolve(target)
 }
 
 func platformsOf(desc *remote.Descriptor) ([]string, error) {

@@ -47,6 +47,8 @@ const (
 	CodeImageMissing        = "image-missing"
 	CodeImageDockerHub      = "image-docker-hub"
 	CodeImagePlatform       = "image-platform"
+	CodeImageCredentials    = "image-credentials"
+	CodePullSecret          = "pull-secret"
 	CodeUnschedulable       = "unschedulable"
 	CodeNotSchedulableYet   = "not-schedulable-yet"
 	CodeRuntimeClassMissing = "runtime-class-missing"

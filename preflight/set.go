@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,22 +23,31 @@ type SetFacts struct {
 	Namespaces map[string]*corev1.Namespace
 	// RuntimeClasses that the cluster holds, by name. nil means that nobody read them. Those of the set need not be here.
 	RuntimeClasses map[string]*nodev1.RuntimeClass
-	// Images says what an image reference points to now. It is asked once for each reference, several at a time, so it must bear
-	// concurrent calls. nil means that no registry is asked.
-	Images func(ctx context.Context, ref string) (ImageFacts, error)
+	// Images asks a registry what an image reference points to now. as are the credentials to ask with: authn.Anonymous for none, and nil for
+	// those that the caller has. It is asked once for each reference and credentials, several at a time, so it must bear concurrent calls. Where
+	// nodes know a registry by another name than the caller, it translates. nil means that no registry is asked.
+	Images func(ctx context.Context, ref string, as authn.Authenticator) (ImageFacts, error)
+	// Secrets and ServiceAccounts are where the pull Secrets of pods are read, by namespace. With client-go:
+	// func(namespace string) preflight.SecretGetter { return client.CoreV1().Secrets(namespace) }. nil means that nobody reads them. Those of the
+	// set need not be there.
+	Secrets         func(namespace string) SecretGetter
+	ServiceAccounts func(namespace string) ServiceAccountGetter
 	// DryRun is where a pod of a namespace would be made; every call to it is a dry run. With client-go:
 	// func(namespace string) preflight.PodCreator { return client.CoreV1().Pods(namespace) }. nil means that the server is not asked.
 	DryRun func(namespace string) PodCreator
 }
 
-// ImageFacts is what a registry says about one image reference.
+// ImageFacts is what a registry says about one image reference to somebody with some credentials.
 type ImageFacts struct {
 	// Digest is what the reference points to now: "sha256:…".
 	Digest string
 	// Platforms for which it holds an image, such as "linux/amd64". None means that they are not known, as for an artifact.
 	Platforms []string
-	// Missing is the registry's clear word that it holds no such image. Any other failure is an error of the call.
+	// Missing is the registry's clear word that it holds no such image.
 	Missing bool
+	// Denied is the registry's clear word that these credentials may not read it, or that it wants some. Any other failure is an error of the
+	// call.
+	Denied error
 }
 
 // Set runs every check of a set of objects. It writes nothing: it reads the facts, asks registries through SetFacts.Images and makes
@@ -47,8 +57,9 @@ type ImageFacts struct {
 // Refused turns what refuses into an error. Capacity and platforms only ever warn, because the nodes of a cluster move.
 func Set(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
 	l := lookAt(objs, facts)
-	l.askImages(ctx)
 	// First, since the pods that the server lets in are what the next checks reckon with.
 	admission := l.admission(ctx)
-	return slices.Concat(l.unread, Placeholders(objs), l.digests(), l.architectures(), l.schedulability(), admission, l.drains())
+	l.askPulls(ctx)
+	l.askImages(ctx)
+	return slices.Concat(l.unread, Placeholders(objs), l.digests(), l.pullFindings(), l.architectures(), l.schedulability(), admission, l.drains())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,7 +41,7 @@ func exampleNodes(taint string) []corev1.Node {
 }
 
 // published answers as a registry would, such as images.Registry's Look.
-func published(context.Context, string) (preflight.ImageFacts, error) {
+func published(context.Context, string, authn.Authenticator) (preflight.ImageFacts, error) {
 	return preflight.ImageFacts{Digest: someDigest, Platforms: []string{"linux/amd64"}}, nil
 }
 

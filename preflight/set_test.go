@@ -150,6 +150,7 @@ func TestSetWithoutFacts(t *testing.T) {
 	says(t, findings,
 		"warn image-unpinned Deployment jarvis/api: find its digest",
 		"note not-looked-at registries: digests",
+		"note not-looked-at registries: whether the images of this set can be pulled",
 		"note not-looked-at registries: architectures",
 		"note not-looked-at RuntimeClasses: the overhead of kata is left out",
 		"note not-looked-at nodes: whether one takes the pods",

@@ -31,7 +31,7 @@ func (l *setLook) architectures() []Finding {
 	var findings []Finding
 	for _, w := range l.workloads {
 		nodes := l.landing(w)
-		for _, used := range byImage(w.images()) {
+		for _, used := range byImage(imagesOf(w.pod)) {
 			answer := l.images[used.image]
 			if answer.err != nil || len(answer.Platforms) == 0 {
 				continue
@@ -42,7 +42,7 @@ func (l *setLook) architectures() []Finding {
 		}
 	}
 	if failed := l.unanswered(); len(failed) > 0 && !l.toldUnanswered {
-		findings = append(findings, notLooked("registries", "nobody could say for which architectures some images are published: "+strings.Join(failed, "; ")))
+		findings = append(findings, notLooked("registries", "nobody could say for which architectures some images are published: "+strings.Join(failed, "; ")+mirrors))
 	}
 	return findings
 }

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,15 +9,6 @@ import (
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// readable says what keeps a text from being an image reference, by the library that the kubelet uses.
-func readable(image string) error {
-	if image == "" {
-		return errors.New("no image is named")
-	}
-	_, err := reference.ParseNormalizedNamed(image)
-	return err
-}
 
 // Digests finds images that are not pinned by digest, of init and ephemeral containers and of image volumes too. It warns, with the
 // digest that the name points to now as the fix when SetFacts.Images can tell. A name that is no image reference refuses. One that
@@ -33,7 +23,7 @@ func (l *setLook) digests() []Finding {
 	var findings []Finding
 	unpinned := false
 	for _, w := range l.workloads {
-		for _, used := range byImage(w.images()) {
+		for _, used := range byImage(imagesOf(w.pod)) {
 			found, moves := l.digest(w, used.image, used.where)
 			findings = append(findings, found...)
 			unpinned = unpinned || moves
@@ -44,25 +34,10 @@ func (l *setLook) digests() []Finding {
 		findings = append(findings, notLooked("registries", "no registry was asked, so nobody looked at the digests that the tags of this set point to now"))
 	case len(l.unanswered()) > 0:
 		l.toldUnanswered = true
-		findings = append(findings, notLooked("registries", "nobody could say what some images point to now, and for which architectures they are published: "+strings.Join(l.unanswered(), "; ")))
+		findings = append(findings, notLooked("registries", "nobody could say what some images point to now, for which architectures they are published, and whether they can be pulled: "+
+			strings.Join(l.unanswered(), "; ")+mirrors))
 	}
 	return findings
-}
-
-// byImage groups the places of one pod by the image that they name.
-func byImage(uses []imageUse) []imageUse {
-	var grouped []imageUse
-	places := map[string][]string{}
-	for _, use := range uses {
-		if places[use.image] == nil {
-			grouped = append(grouped, use)
-		}
-		places[use.image] = append(places[use.image], use.where)
-	}
-	for i := range grouped {
-		grouped[i].where = several(places[grouped[i].image])
-	}
-	return grouped
 }
 
 // digest checks one image of one workload, and says whether its name may move.
@@ -82,10 +57,8 @@ func (l *setLook) digest(w *workload, image, where string) (findings []Finding, 
 	}
 	answer := l.images[image]
 	if answer.err == nil && answer.Missing {
-		finding.Severity, finding.Code = Warn, CodeImageMissing
-		finding.Message = fmt.Sprintf("%s: the registry says that it holds no image %s (%s) — push it, or correct the name", w.object, image, where)
-		finding.Fix = "push " + image + ", or correct the name"
-		return append(findings, finding), false
+		l.toldMissing[toldImage{w, image}] = true
+		return append(findings, missingImage(w, imageUse{image: image, where: where})), false
 	}
 	repository, moving := split(image)
 	if moving == "" {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	corev1 "k8s.io/api/core/v1"
 
 	"jr2.dev/jr2/preflight"
@@ -15,7 +16,7 @@ import (
 const someDigest = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 
 // registry answers for every image: published for amd64 alone, but for names with "multi" in them; nothing of "gone"; no answer for "down".
-func registry(_ context.Context, ref string) (preflight.ImageFacts, error) {
+func registry(_ context.Context, ref string, _ authn.Authenticator) (preflight.ImageFacts, error) {
 	switch {
 	case strings.Contains(ref, "gone"):
 		return preflight.ImageFacts{Missing: true}, nil
@@ -92,11 +93,11 @@ func TestA06Digests(t *testing.T) {
 	t.Run("each image is asked for once", func(t *testing.T) {
 		var mu sync.Mutex
 		asked := map[string]int{}
-		counting := func(ctx context.Context, ref string) (preflight.ImageFacts, error) {
+		counting := func(ctx context.Context, ref string, as authn.Authenticator) (preflight.ImageFacts, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[ref]++
-			return registry(ctx, ref)
+			return registry(ctx, ref, as)
 		}
 		preflight.Set(t.Context(), manifests(t, one("r.example.com/a:1")+workloadYAML("Job", "j", "", `{containers: [{name: a, image: "r.example.com/a:1"}, {name: b, image: "r.example.com/B"}]}`)),
 			preflight.SetFacts{Images: counting, Nodes: []corev1.Node{node("a")}})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,9 +26,20 @@ type setLook struct {
 	// unread are Notes about workloads that are none of the shape that their kind has.
 	unread []Finding
 	images map[string]imageAnswer
+	// pulls are what was asked about each image with the credentials of the pods that pull it.
+	pulls []*pull
+	// toldMissing are the images that a finding about a workload calls missing.
+	toldMissing map[toldImage]bool
 	// toldUnanswered says that a Note names the images that nobody could look at.
 	toldUnanswered bool
 }
+
+type toldImage struct {
+	w     *workload
+	image string
+}
+
+type imageAsker = func(context.Context, string, authn.Authenticator) (ImageFacts, error)
 
 type imageAnswer struct {
 	ImageFacts
@@ -35,7 +47,7 @@ type imageAnswer struct {
 }
 
 func lookAt(objs []*unstructured.Unstructured, facts SetFacts) *setLook {
-	l := &setLook{objs: objs, facts: facts}
+	l := &setLook{objs: objs, facts: facts, images: map[string]imageAnswer{}, toldMissing: map[toldImage]bool{}}
 	for _, o := range objs {
 		w, err := workloadOf(o)
 		if err != nil {
@@ -93,15 +105,15 @@ func (l *setLook) namespace(name string) *corev1.Namespace {
 	return namespace
 }
 
-// askImages asks about every image of the set, once each.
+// askImages asks about every image of the set that nobody has asked about, once each, with the caller's own credentials.
 func (l *setLook) askImages(ctx context.Context) {
-	if l.facts.Images == nil || l.images != nil {
+	if l.facts.Images == nil {
 		return
 	}
 	var refs []string
 	for _, w := range l.workloads {
-		for _, use := range w.images() {
-			if readable(use.image) == nil {
+		for _, use := range imagesOf(w.pod) {
+			if _, asked := l.images[use.image]; !asked && readable(use.image) == nil {
 				refs = append(refs, use.image)
 			}
 		}
@@ -110,10 +122,12 @@ func (l *setLook) askImages(ctx context.Context) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(parallel)
-	l.images = map[string]imageAnswer{}
 	for _, ref := range slices.Compact(refs) {
 		group.Go(func() error {
-			facts, err := l.facts.Images(ctx, ref)
+			facts, err := l.facts.Images(ctx, ref, nil)
+			if err == nil {
+				err = facts.Denied
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			l.images[ref] = imageAnswer{facts, err}

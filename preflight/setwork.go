@@ -163,26 +163,34 @@ func objectOf(o *unstructured.Unstructured) string {
 
 // An imageUse is one place of a pod that names an image.
 type imageUse struct {
-	where string // `container "api"`, `the image volume "data"`
+	where string // `container "api"`, `image volume "data"`
 	image string
+	// policy says when a kubelet pulls it.
+	policy corev1.PullPolicy
 }
 
-// images of the pod, in the order in which the kubelet needs them.
-func (w *workload) images() []imageUse {
+// imagesOf are the images of a pod, in the order in which the kubelet needs them.
+func imagesOf(pod *corev1.Pod) []imageUse {
 	var uses []imageUse
-	for _, v := range w.pod.Spec.Volumes {
+	add := func(kind, name, image string, policy corev1.PullPolicy) {
+		if policy == "" {
+			policy = defaultPolicy(image)
+		}
+		uses = append(uses, imageUse{fmt.Sprintf("%s %q", kind, name), image, policy})
+	}
+	for _, v := range pod.Spec.Volumes {
 		if v.Image != nil && v.Image.Reference != "" { // an empty one is the author's way to say "later"
-			uses = append(uses, imageUse{fmt.Sprintf("image volume %q", v.Name), v.Image.Reference})
+			add("image volume", v.Name, v.Image.Reference, v.Image.PullPolicy)
 		}
 	}
-	for _, c := range w.pod.Spec.InitContainers {
-		uses = append(uses, imageUse{fmt.Sprintf("init container %q", c.Name), c.Image})
+	for _, c := range pod.Spec.InitContainers {
+		add("init container", c.Name, c.Image, c.ImagePullPolicy)
 	}
-	for _, c := range w.pod.Spec.Containers {
-		uses = append(uses, imageUse{fmt.Sprintf("container %q", c.Name), c.Image})
+	for _, c := range pod.Spec.Containers {
+		add("container", c.Name, c.Image, c.ImagePullPolicy)
 	}
-	for _, c := range w.pod.Spec.EphemeralContainers {
-		uses = append(uses, imageUse{fmt.Sprintf("ephemeral container %q", c.Name), c.Image})
+	for _, c := range pod.Spec.EphemeralContainers {
+		add("ephemeral container", c.Name, c.Image, c.ImagePullPolicy)
 	}
 	return uses
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -125,7 +122,11 @@ func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
 		return preflight.SetFacts{}, err
 	}
 	facts := preflight.SetFacts{
-		Images: askRegistries(images.Registry{Transport: transport, Insecure: c.rules.Insecure, Mirrors: c.rules.Mirrors}),
+		Images:  jr2.AskRegistries(images.Registry{Transport: transport, Insecure: c.rules.Insecure, Mirrors: c.rules.Mirrors}, c.localRegistry(ctx)),
+		Secrets: func(namespace string) preflight.SecretGetter { return c.client.CoreV1().Secrets(namespace) },
+		ServiceAccounts: func(namespace string) preflight.ServiceAccountGetter {
+			return c.client.CoreV1().ServiceAccounts(namespace)
+		},
 		DryRun: func(namespace string) preflight.PodCreator { return c.client.CoreV1().Pods(namespace) },
 	}
 	nodes, nodesErr := placement.Nodes(ctx, c.client.CoreV1().Nodes())
@@ -158,44 +159,15 @@ func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
 	return facts, nil
 }
 
-// registryPatience bounds the question about one image: a registry that does not answer keeps nobody from applying.
-const registryPatience = 10 * time.Second
-
-// askRegistries asks each image's own registry what its name points to.
-func askRegistries(registry images.Registry) func(context.Context, string) (preflight.ImageFacts, error) {
-	return func(ctx context.Context, ref string) (preflight.ImageFacts, error) {
-		bounded, cancel := context.WithTimeout(ctx, registryPatience)
-		defer cancel()
-		found, err := registry.Look(bounded, ref)
-		if absent := (*images.AbsentError)(nil); errors.As(err, &absent) {
-			return preflight.ImageFacts{Missing: true}, nil
-		}
-		return preflight.ImageFacts{Digest: found.Digest, Platforms: found.Platforms}, briefly(err)
+// localRegistry is the registry beside the cluster, where the cluster tells of one that can be read.
+func (c *connected) localRegistry(ctx context.Context) images.LocalRegistry {
+	told, err := c.client.CoreV1().ConfigMaps(images.LocalRegistryNamespace).Get(ctx, images.LocalRegistryConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return images.LocalRegistry{}
 	}
-}
-
-// briefly is why a registry gave no answer, without the address that was asked: the note about it names the image. Its mirrors are named.
-func briefly(err error) error {
-	refused := (*images.RegistryError)(nil)
-	if !errors.As(err, &refused) || len(refused.Mirrors) == 0 {
-		return shortly(err)
+	local, err := images.ParseLocalRegistry(told.Data)
+	if err != nil {
+		return images.LocalRegistry{}
 	}
-	text := shortly(refused.Err).Error()
-	for _, err := range refused.Mirrors {
-		text += "; " + err.Error()
-	}
-	return errors.New(text)
-}
-
-func shortly(err error) error {
-	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
-		return errors.New(lookup.Err)
-	}
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) {
-		return dial.Err
-	}
-	if refused := (*images.RegistryError)(nil); errors.As(err, &refused) {
-		return refused.Err
-	}
-	return err
+	return local
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"net"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/devcluster"
 )
@@ -23,19 +23,16 @@ func TestAskRegistries(t *testing.T) {
 	must(t, err)
 	head, err := remote.Head(parsed, registry.RemoteOptions(t.Context())...)
 	must(t, err)
-	ask := askRegistries(images.Registry{})
+	ask := jr2.AskRegistries(images.Registry{}, images.LocalRegistry{Host: registry.Host})
 
-	found, err := ask(t.Context(), pushed)
+	found, err := ask(t.Context(), pushed, nil)
 	if err != nil || found.Digest != head.Digest.String() || !slices.Equal(found.Platforms, []string{"linux/amd64"}) {
 		t.Errorf("%s: %+v, %v", pushed, found, err)
 	}
-	if found, err := ask(t.Context(), registry.Host+"/jarvis/api:2"); err != nil || !found.Missing {
+	if found, err := ask(t.Context(), registry.Host+"/jarvis/api:2", nil); err != nil || !found.Missing {
 		t.Errorf("no such image: %+v, %v", found, err)
 	}
-	if err := briefly(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a.example", Server: "192.0.2.1:53"}}); err.Error() != "no such host" {
-		t.Errorf("a host that is not known: %v", err)
-	}
-	if found, err := ask(t.Context(), "127.0.0.1:1/jarvis/api:1"); err == nil || found.Missing || strings.Contains(err.Error(), "127.0.0.1") {
+	if found, err := ask(t.Context(), "127.0.0.1:1/jarvis/api:1", nil); err == nil || found.Missing || strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("nobody answers: %+v, %v", found, err)
 	}
 }
