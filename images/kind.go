@@ -67,7 +67,11 @@ type NodeDownError struct {
 }
 
 func (e *NodeDownError) Error() string {
-	return fmt.Sprintf("node %s is down (its container is %s) — start it: docker start %s", e.Node, e.State, e.Node)
+	start := "start"
+	if e.State == string(container.StatePaused) {
+		start = "unpause"
+	}
+	return fmt.Sprintf("node %s is down (its container is %s) — start it: docker %s %s", e.Node, e.State, start, e.Node)
 }
 
 // Nodes lists the nodes of the cluster by name, also those that are down. There being none is a *NoKindNodesError.

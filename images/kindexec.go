@@ -62,15 +62,14 @@ func (n *KindNode) exec(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 	_, read := stdcopy.StdCopy(stdout, &words, attached.Reader)
 	attached.Close() // what still waits to be sent has nobody to read it
 	unsent := <-sent
-	if read != nil {
-		return read
-	}
 	status, err := n.status(ctx, created.ID)
 	switch {
 	case err != nil:
-		return err
-	case status != 0:
+		return errors.Join(read, err)
+	case status != 0: // which may have broken the connection while there was more to send
 		return &commandError{command: command, status: status, output: end(words.String())}
+	case read != nil:
+		return read
 	}
 	return unsent
 }

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,7 +27,7 @@ func (e *KindLoadError) Error() string {
 	var parts []string
 	for _, node := range slices.Sorted(maps.Keys(e.Failed)) {
 		reason := e.Failed[node].Error()
-		if !strings.Contains(reason, node) {
+		if down := (*NodeDownError)(nil); !errors.As(e.Failed[node], &down) { // which names it
 			reason = "node " + node + ": " + reason
 		}
 		parts = append(parts, reason)
@@ -59,31 +60,33 @@ func (k *Kind) Have(ctx context.Context, img Image, instance string, platformSet
 		return Delivered{}, false, err
 	}
 	var lock sync.Mutex
-	all, missing := &found{ref: img.Ref}, false
+	var got *Delivered
+	missing := false
 	failed := k.each(nodes, img.Ref, func(n *KindNode) error {
 		held, err := n.held(ctx, name)
 		if err != nil {
 			return err
 		}
 		one := held.found(img.Ref)
+		user, differ := one.user()
 		lock.Lock()
 		defer lock.Unlock()
-		missing = missing || !held.whole() || !one.labelled(instance) || one.check(platformSet) != nil
-		all.digest = one.digest
-		all.images = append(all.images, one.images...)
+		if !held.whole() || !one.labelled(instance) || one.check(platformSet) != nil || differ != nil || got != nil && got.User != user {
+			missing = true
+		}
+		got = &Delivered{Ref: img.Ref, Digest: one.digest, User: user}
 		return nil
 	})
 	if ctx.Err() != nil {
 		return Delivered{}, false, context.Cause(ctx)
 	}
-	user, differ := all.user()
 	switch {
-	case missing || differ != nil || len(all.images) == 0:
+	case missing || got == nil:
 		return Delivered{}, false, nil
 	case failed != nil:
 		return Delivered{}, false, failed
 	}
-	return Delivered{Ref: img.Ref, Digest: all.digest, User: user}, true, nil
+	return *got, true, nil
 }
 
 // MayPush asks, before anything is built for it, whether there is a node that can take img. Where some can't, the others are loaded all the
