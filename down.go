@@ -47,7 +47,7 @@ func Down(ctx context.Context, opts DownOptions) (*DownResult, error) {
 		Dir: opts.Dir, Env: opts.Env, Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context,
 		Namespace: opts.Namespace, Holder: opts.Holder, Events: opts.Events,
 	}}}
-	return run.result, in(ctx, []step{run.load, run.look, run.ask, run.instance, run.operator, run.finish})
+	return run.result, in(ctx, []step{run.load, run.look, run.ask, run.instance, run.placeholderClasses, run.operator, run.finish})
 }
 
 // down is one removal. What it has in common with a converge, the cluster, the environment and the lock, it takes from there.

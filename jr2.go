@@ -28,7 +28,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	looks := []step{
 		run.load, run.typecheck, run.walk, run.decide,
 		run.connect, run.floor, run.home, run.agreed, run.contact, run.namespace, run.podLevelResources,
-		run.platforms, run.sandboxNodes, run.kit, run.priority, run.secrets,
+		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 	}
 	if err := in(ctx, looks); err != nil {
 		return run.result, err

@@ -13,6 +13,7 @@ import (
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/assembly"
 	"jr2.dev/jr2/internal/seed"
+	"jr2.dev/jr2/preflight"
 )
 
 // Options say what to converge and where. The zero Options converges the Instance folder around the working directory into the
@@ -52,6 +53,8 @@ type Options struct {
 	// Plan, when set, is what MakePlan said that this converge would do, with the same options: the converge does that or nothing. It
 	// plans again before its first write and ends with a *MovedError when another plan comes out.
 	Plan *Plan
+	// Warm keeps images pulled and nodes open for Sandboxes. What an earlier converge kept and this one does not say is removed.
+	Warm Warm
 	// BuildArgs are passed to every build.
 	BuildArgs map[string]string
 
@@ -78,6 +81,9 @@ type Options struct {
 	// Bundle are images that a product brings for Sandboxes. A Workflow whose Workspace names one that is turned off is refused before
 	// anything is applied; what runs is left alone.
 	Bundle images.Bundle
+	// Checks are further checks of the caller's. They run beside those of package preflight, in a Check and in a converge before its first write,
+	// which a finding that refuses stops.
+	Checks []preflight.Check
 	// Publisher stores the Assembly where the Orchestrator reads it; in the Instance's namespace when nil.
 	Publisher Publisher
 	// Holder tells other converges who holds the lock; host and process id when empty.

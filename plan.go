@@ -90,7 +90,7 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 	err := in(ctx, []step{
 		run.load, run.typecheck, run.walk, run.decide,
 		run.connect, run.floor, run.home, run.namespace, run.podLevelResources,
-		run.platforms, run.sandboxNodes, run.kit, run.priority, run.secrets,
+		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 		run.recall, run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.assembly,
 	})
 	run.fill()

@@ -67,6 +67,11 @@ func (c *converge) instanceSet() (*apply.Set, apply.Options, error) {
 		}
 		objects = append(objects, harness...)
 	}
+	kept, err := c.warmObjects()
+	if err != nil {
+		return nil, apply.Options{}, err
+	}
+	objects = append(objects, kept...)
 	set, err := apply.NewSet(setInstance, c.cluster.namespace, objects...)
 	return set, apply.Options{Prune: true}, err
 }
