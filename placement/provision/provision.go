@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
@@ -70,6 +71,7 @@ type Provisioned struct {
 	tell   func(Event)
 	about  About
 	lease  *lease
+	secret types.UID // of the token's Secret, "" when there is none
 }
 
 // Provision writes a Sandbox and waits until it is Ready: in Placing for as long as there is no room, with no deadline but the caller's, and
@@ -161,13 +163,16 @@ func oneAtATime(events func(Event)) func(Event) {
 // Release stops renewing the lease: the Sandbox stays until its idle timeout.
 func (p *Provisioned) Release() { p.lease.stop() }
 
-// Teardown stops renewing the lease and deletes the Sandbox, and no other one of its name. One that is gone already is no error.
+// Teardown stops renewing the lease and deletes the Sandbox and its token, and no others of their names. What is gone already is no error.
 func (p *Provisioned) Teardown(ctx context.Context) error {
 	p.lease.stop()
 	if p.Sandbox == nil || p.Removed {
 		return nil
 	}
-	return p.client.deleteSandbox(ctx, p.Sandbox)
+	if err := p.client.deleteSandbox(ctx, p.Sandbox); err != nil {
+		return err
+	}
+	return p.client.deleteToken(ctx, p.about.Sandbox, p.secret, true)
 }
 
 // Watch waits until the Sandbox is lost, and returns its *LostError, or the cause of ctx's end.

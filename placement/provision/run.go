@@ -22,9 +22,10 @@ type provision struct {
 	opts    Options
 	began   time.Time
 	waits   waits
-	// asked says that the Sandbox may have been written, secret is the UID of the token's Secret, "" when none was.
-	asked  bool
-	secret types.UID
+	// unsure says that nobody knows whether the Sandbox was written.
+	unsure bool
+	// tokenMade says that this call made the token's Secret.
+	tokenMade bool
 }
 
 func (p *provision) do(ctx context.Context) error {
@@ -179,7 +180,7 @@ func (p *provision) end(ctx context.Context, err error) error {
 const cleanupTimeout = 30 * time.Second
 
 func (p *provision) clean(ctx context.Context) error {
-	if p.Sandbox == nil && p.asked { // the answer to its create may have been lost
+	if p.Sandbox == nil && p.unsure { // the answer to its create may have been lost
 		there, err := p.client.sandboxes.Get(ctx, p.about.Sandbox, metav1.GetOptions{})
 		if err == nil && p.ours(there) {
 			p.Sandbox = there
@@ -229,16 +230,24 @@ func (p *provision) removeUnplaced(ctx context.Context) (left bool, err error) {
 	}
 }
 
-// removeToken deletes the token's Secret, which nobody collects when it has no owner yet.
+// removeToken deletes the token of a Sandbox that was never written or never ran. One that was there before may be another's.
 func (p *provision) removeToken(ctx context.Context) error {
-	if p.secret == "" {
+	if !p.tokenMade && !p.Removed {
 		return nil
 	}
-	name := p.about.Sandbox + names.TokenSuffix
+	return p.client.deleteToken(ctx, p.about.Sandbox, p.secret, p.Removed)
+}
+
+// deleteToken deletes the Secret of a token. One that is owned goes with its Sandbox too, so that the right to delete it is not needed.
+func (c *client) deleteToken(ctx context.Context, sandbox string, uid types.UID, owned bool) error {
+	if uid == "" {
+		return nil
+	}
+	name := sandbox + names.TokenSuffix
 	err := persist(ctx, func() error {
-		return p.client.typed.CoreV1().Secrets(p.client.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.secret}})
+		return c.typed.CoreV1().Secrets(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || p.Removed && apierrors.IsForbidden(err) { // its owner takes it along
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || owned && apierrors.IsForbidden(err) {
 		return nil
 	}
 	return wrap(err, "delete", "Secret", name)

@@ -52,7 +52,7 @@ func (p *provision) writeToken(ctx context.Context) error {
 	err := persist(ctx, func() error {
 		made, err := secrets.Create(ctx, secret, metav1.CreateOptions{})
 		if err == nil {
-			p.secret = made.UID
+			p.secret, p.tokenMade = made.UID, true
 		}
 		return err
 	})
@@ -95,7 +95,6 @@ func (p *provision) writeSandbox(ctx context.Context) error {
 		box.Annotations = map[string]string{}
 	}
 	box.Annotations[v1alpha1.AnnotationKeepalive] = now()
-	p.asked = true
 	tries := 0
 	err := persist(ctx, func() error {
 		tries++
@@ -106,6 +105,7 @@ func (p *provision) writeSandbox(ctx context.Context) error {
 		return err
 	})
 	if !apierrors.IsAlreadyExists(err) {
+		p.unsure = err != nil && (ctx.Err() != nil || away(err))
 		return wrap(err, "write", "Sandbox", box.Name)
 	}
 	there, err := p.client.sandboxes.Get(ctx, box.Name, metav1.GetOptions{})
@@ -113,7 +113,6 @@ func (p *provision) writeSandbox(ctx context.Context) error {
 		return wrap(err, "read", "Sandbox", box.Name)
 	}
 	if !p.ours(there) {
-		p.asked = false
 		return &ExistsError{"Sandbox", p.client.namespace, box.Name}
 	}
 	p.Sandbox, p.Adopted = there, tries == 1
