@@ -54,18 +54,18 @@ func (r *sandboxes) make(ctx context.Context, o *observation) error {
 	}
 	r.pace.refused(key, pacing{
 		refusal: *o.refusal, created: o.box.CreationTimestamp.Time, generation: o.box.Generation,
-		since: since, at: o.now.Add(r.retryAfter(ctx, o, since)),
+		since: since, at: o.now.Add(retryAfter(since, o.now)), lag: r.lag(ctx, o, last.lag),
 	})
 	return nil
 }
 
-// retryAfter is how long to wait after a refusal. A quota that shows room for what it refused has just changed, and the API server hears
-// of it in a moment.
-func (r *sandboxes) retryAfter(ctx context.Context, o *observation, since time.Time) time.Duration {
-	if o.refusal.reason == v1alpha1.ReasonQuotaExceeded && r.quotas && r.mayFit(ctx, o.box.Namespace, *o.refusal) {
-		return minRetry
+// lag is how long to wait for the API server. A quota that shows room for what it refused has just changed, and the API server hears of it
+// in a moment. 0 when the refusal is as fresh as what is seen here.
+func (r *sandboxes) lag(ctx context.Context, o *observation, last time.Duration) time.Duration {
+	if o.refusal.reason != v1alpha1.ReasonQuotaExceeded || !r.quotas || !r.mayFit(ctx, o.box.Namespace, *o.refusal) {
+		return 0
 	}
-	return retryAfter(since, o.now)
+	return min(max(2*last, firstLag), maxRetry)
 }
 
 // createAll creates what is missing, up to the first refusal.

@@ -13,6 +13,8 @@ import (
 const (
 	minRetry = time.Second
 	maxRetry = 30 * time.Second
+	// firstLag is the first wait for an API server that has not heard of a quota's change yet; the next is twice as long.
+	firstLag = 100 * time.Millisecond
 )
 
 // retryAfter is how long to wait when a create has been refused since then: as long again.
@@ -35,6 +37,16 @@ type pacing struct {
 	since, at  time.Time
 	// hint says that a try before its time may work.
 	hint bool
+	// lag is how long to wait when the hint still holds after the try; 0 when it does not.
+	lag time.Duration
+}
+
+// again is when to look next.
+func (t pacing) again(now time.Time) time.Duration {
+	if t.lag > 0 {
+		return t.lag
+	}
+	return max(t.at.Sub(now), time.Millisecond)
 }
 
 func newPace() *pace { return &pace{all: map[types.NamespacedName]pacing{}} }
@@ -61,7 +73,7 @@ func (p *pace) try(name types.NamespacedName) {
 func (p *pace) refused(name types.NamespacedName, t pacing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t.hint = p.all[name].hint
+	t.hint = t.lag > 0 || p.all[name].hint
 	p.all[name] = t
 }
 

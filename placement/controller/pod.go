@@ -66,7 +66,7 @@ func Pod(box *v1alpha1.Sandbox, holders map[string][]string) *corev1.Pod {
 func primary(spec *v1alpha1.SandboxSpec) corev1.Container {
 	mounts := spec.VolumeMounts
 	if spec.SHMSize != nil {
-		mounts = append(mounts, corev1.VolumeMount{Name: shmVolume, MountPath: "/dev/shm"})
+		mounts = withMount(mounts, corev1.VolumeMount{Name: shmVolume, MountPath: "/dev/shm"})
 	}
 	probe := spec.ReadinessProbe
 	if probe == nil {
@@ -127,15 +127,20 @@ func volumes(namespace string, spec *v1alpha1.SandboxSpec) []corev1.Volume {
 	return all
 }
 
-// withRepos mounts each repository, read-only, where nothing else is mounted.
+// withRepos mounts each repository, read-only.
 func withRepos(mounts []corev1.VolumeMount, repos []v1alpha1.SandboxRepo) []corev1.VolumeMount {
 	for _, repo := range repos {
-		path := "/repos/" + repo.Key
-		if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
-			mounts = append(mounts, corev1.VolumeMount{Name: repoVolume(repo.Key), MountPath: path, ReadOnly: true})
-		}
+		mounts = withMount(mounts, corev1.VolumeMount{Name: repoVolume(repo.Key), MountPath: "/repos/" + repo.Key, ReadOnly: true})
 	}
 	return mounts
+}
+
+// withMount adds a mount where nothing else is mounted.
+func withMount(mounts []corev1.VolumeMount, mount corev1.VolumeMount) []corev1.VolumeMount {
+	if slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }) {
+		return mounts
+	}
+	return append(mounts, mount)
 }
 
 func repoVolume(key string) string { return "repo-" + key }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,7 +37,8 @@ import (
 //
 // Errors: ErrNoKinds; what the API server or the cache said when it could not start; a lost leader election.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
-	logger := logr.Discard()
+	// Not logr.Discard: controller-runtime takes that for "not set", and its own logger complains on standard error when nobody sets it.
+	logger := logr.New(log.NullLogSink{})
 	if opts.Log != nil {
 		logger = logr.FromSlogHandler(opts.Log.Handler())
 	}
@@ -85,7 +87,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 	m, err := manager.New(cfg, manager.Options{
 		Scheme:                        all,
 		Logger:                        logger,
-		Cache:                         cacheOptions(opts),
+		Cache:                         cacheOptions(opts, logger),
 		Controller:                    ctrlconfig.Controller{SkipNameValidation: new(true), Logger: logger},
 		LeaderElection:                opts.LeaderElection,
 		LeaderElectionNamespace:       opts.LeaderElectionNamespace,
@@ -107,11 +109,12 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 }
 
 // cacheOptions keep in memory only what is of Sandboxes: in a cluster of many pods that is little.
-func cacheOptions(opts Options) cache.Options {
+func cacheOptions(opts Options, logger logr.Logger) cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{names.LabelManagedBy: ManagedBy})}
 	options := cache.Options{
 		ByObject:         map[client.Object]cache.ByObject{new(corev1.Pod): ours, new(corev1.Service): ours},
 		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      newInformer(logger),
 	}
 	for _, namespace := range opts.Namespaces {
 		if options.DefaultNamespaces == nil {

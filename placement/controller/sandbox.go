@@ -113,7 +113,7 @@ func (r *sandboxes) observe(ctx context.Context, box *v1alpha1.Sandbox) (o obser
 		return o, 0, err
 	}
 	if last, refused := r.pace.get(client.ObjectKeyFromObject(box), box.Generation); refused && o.refusal != nil {
-		again = max(last.at.Sub(o.now), time.Millisecond)
+		again = last.again(o.now)
 	}
 	if o.pod != nil && o.pod.DeletionTimestamp != nil {
 		o.nodeAway, err = r.nodeAway(ctx, o.pod.Spec.NodeName)
