@@ -35,6 +35,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/devcluster/build":    "internal/devcluster/filelock",
 		"internal/devcluster/filelock": "",
 		"internal/devcluster/cmd":      "internal/devcluster",
+		"internal/kindnodes":           "internal/devcluster internal/devcluster/build",
 		"examples/jr2":                 ". apply images placement preflight internal/devcluster",
 	}
 	for _, line := range golist(t, "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
