@@ -35,6 +35,8 @@ type SetFacts struct {
 	// DryRun is where a pod of a namespace would be made; every call to it is a dry run. With client-go:
 	// func(namespace string) preflight.PodCreator { return client.CoreV1().Pods(namespace) }. nil means that the server is not asked.
 	DryRun func(namespace string) PodCreator
+	// Webhooks is where the webhooks of the cluster are read. nil means that nobody reads them.
+	Webhooks *WebhookReader
 }
 
 // ImageFacts is what a registry says about one image reference to somebody with some credentials.
@@ -61,5 +63,5 @@ func Set(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts)
 	admission := l.admission(ctx)
 	l.askPulls(ctx)
 	l.askImages(ctx)
-	return slices.Concat(l.unread, Placeholders(objs), l.digests(), l.pullFindings(), l.architectures(), l.schedulability(), admission, l.drains())
+	return slices.Concat(l.unread, Placeholders(objs), l.digests(), l.pullFindings(), l.architectures(), l.nodeVersions(), l.schedulability(), admission, l.webhooks(ctx), l.drains())
 }

@@ -55,6 +55,7 @@ func ExampleSet() {
 	// Output:
 	// warn image-unpinned
 	// warn image-platform
+	// note not-looked-at
 	// warn anti-affinity
 	// <nil>
 }

@@ -155,6 +155,7 @@ func TestSetWithoutFacts(t *testing.T) {
 		"note not-looked-at RuntimeClasses: the overhead of kata is left out",
 		"note not-looked-at nodes: whether one takes the pods",
 		"note not-looked-at API server: dry run",
+		"note not-looked-at webhooks: were not read",
 		"note not-looked-at nodes: different ones")
 
 	odd := manifests(t, workloadYAML("Deployment", "odd", "", "{containers: nonsense}"))

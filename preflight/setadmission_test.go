@@ -215,7 +215,7 @@ func testLimits(t *testing.T, c admissionChecker) {
 	says(t, c.findings(t, large, preflight.SetFacts{}), "refuse pod-refused Deployment limits/api: maximum cpu usage per Container is 2, but limit is 3 — correct the pod template")
 	// F21: what a LimitRange fills in is in no manifest.
 	unstated := workloadIn("limits", "Deployment", "api", "", "{containers: [{name: a, image: \""+pinned+"\"}]}")
-	facts := preflight.SetFacts{Nodes: []corev1.Node{with(node("a"), "cpu=1")}, Pods: []corev1.Pod{}, DryRun: c.pods, Images: registry}
+	facts := preflight.SetFacts{Nodes: []corev1.Node{with(node("a"), "cpu=1")}, Pods: []corev1.Pod{}, DryRun: c.pods, Images: registry, Webhooks: webhooksOf(c.client)}
 	says(t, preflight.Set(t.Context(), manifests(t, unstated), facts), "warn unschedulable Deployment limits/api: a: is too small: cpu 1 allocatable of 1500m wanted")
 	// The seconds that every pod may stay on a lost node are no permission to be placed there.
 	facts.Nodes = []corev1.Node{node("lost", "node.kubernetes.io/not-ready:NoExecute")}

@@ -128,7 +128,7 @@ func TestA10DisruptionBudgets(t *testing.T) {
 
 // TestA10OfASet: the whole set says each thing once.
 func TestA10OfASet(t *testing.T) {
-	facts := preflight.SetFacts{Nodes: nodes(3), Pods: []corev1.Pod{}, Images: registry, DryRun: func(string) preflight.PodCreator { return admits{} }}
+	facts := preflight.SetFacts{Nodes: nodes(3), Pods: []corev1.Pod{}, Images: registry, DryRun: func(string) preflight.PodCreator { return admits{} }, Webhooks: (&webhookCluster{}).reader()}
 	says(t, preflight.Set(context.Background(), manifests(t, jarvis), facts), "warn image-unpinned Deployment jarvis/api",
 		"note anti-affinity-drain StatefulSet jarvis/redis", "note anti-affinity-drain StatefulSet jarvis/sentinel")
 }

@@ -128,6 +128,14 @@ func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
 			return c.client.CoreV1().ServiceAccounts(namespace)
 		},
 		DryRun: func(namespace string) preflight.PodCreator { return c.client.CoreV1().Pods(namespace) },
+		Webhooks: &preflight.WebhookReader{
+			Validating: c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
+			Mutating:   c.client.AdmissionregistrationV1().MutatingWebhookConfigurations(),
+			Services:   func(namespace string) preflight.ServiceGetter { return c.client.CoreV1().Services(namespace) },
+			EndpointSlices: func(namespace string) preflight.EndpointSliceLister {
+				return c.client.DiscoveryV1().EndpointSlices(namespace)
+			},
+		},
 	}
 	nodes, nodesErr := placement.Nodes(ctx, c.client.CoreV1().Nodes())
 	if nodesErr == nil {
