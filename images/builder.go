@@ -54,7 +54,7 @@ type BuildResult struct {
 }
 
 // A Deliverer brings an image to where the nodes of a cluster find it. One that also has MayPush(context.Context, Image) error, as
-// Registry has, is asked before an image is built for it.
+// Registry and Kind have, is asked before an image is built for it.
 type Deliverer interface {
 	// Have says whether the image is there already, made for the same Instance and for every platform.
 	Have(ctx context.Context, img Image, instance string, platformSet []string) (Delivered, bool, error)
@@ -66,7 +66,7 @@ type Deliverer interface {
 type Delivered struct {
 	// Ref is the one by which nodes pull it.
 	Ref string
-	// Digest of what Ref names in the registry; empty for an image that the record let skip.
+	// Digest of what Ref names in the registry, or on the nodes; empty for an image that the record let skip.
 	Digest string
 	// User is the USER that every platform of the image declares; "" for none.
 	User string

@@ -6,6 +6,7 @@
 // which platforms to build, where the record of delivered images is kept, or what a cluster needs: the caller passes those in.
 //
 // A Builder builds; a Deliverer brings the result to where nodes find it. BuildKit is the Builder over BuildKit's own protocol, with a
-// daemon of its own or the one in a Docker Engine; Registry is the Deliverer that pushes. Nothing is assumed about a builder's network:
+// daemon of its own or the one in a Docker Engine; Registry is the Deliverer that pushes, Kind the one that loads images into the nodes of
+// a kind cluster. Nothing is assumed about a builder's network:
 // its trust in a registry is its own configuration, ours is Options.
 package images

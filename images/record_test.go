@@ -2,6 +2,7 @@ package images_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"jr2.dev/jr2/images"
@@ -50,5 +51,43 @@ func TestRecordWith(t *testing.T) {
 	}
 	if text, _ := old.Marshal(); string(text) != recordText {
 		t.Error("With changed the record that it was called on")
+	}
+}
+
+// TestRecordReplaced: one generation is kept, until the next one changes something.
+func TestRecordReplaced(t *testing.T) {
+	generation := func(refs ...string) *images.Record {
+		r := &images.Record{Harness: refs[0], Sandbox: map[string]string{}}
+		for _, ref := range refs[1:] {
+			r.Sandbox[ref] = ref
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name   string
+		old    *images.Record
+		before []string
+		next   *images.Record
+		want   []string
+	}{
+		{"the first", nil, nil, generation("h:1", "a:1"), nil},
+		{"a new image", generation("h:1", "a:1"), []string{"a:0"}, generation("h:1", "a:2"), []string{"a:1"}},
+		{"nothing new", generation("h:1", "a:2"), []string{"a:1"}, generation("h:1", "a:2"), []string{"a:1"}},
+		{"one more", generation("h:1", "a:2"), []string{"a:1"}, generation("h:1", "a:2", "b:1"), []string{"a:1"}},
+		{"one less", generation("h:1", "a:2", "b:1"), []string{"a:1"}, generation("h:1", "a:2"), []string{"b:1"}},
+		{"back again", generation("h:1", "a:2"), []string{"a:1"}, generation("h:1", "a:1"), []string{"a:2"}},
+		{"all of it", generation("h:1", "a:2", "b:1"), []string{"a:1"}, generation("h:2"), []string{"a:2", "b:1", "h:1"}},
+		{"a lost record", nil, []string{"b:1", "a:1"}, generation("h:1", "b:1"), []string{"a:1"}},
+	} {
+		if got := c.old.Replaced(c.before, c.next); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	roots := &images.Roots{}
+	if err := roots.AddList([]byte(`["a:1", "r.test/b:1"]`)); err != nil || !roots.Need("docker.io/library/a:1") || !roots.Need("r.test/b:1") || roots.Need("a:2") {
+		t.Errorf("%v", err)
+	}
+	if err := roots.AddList([]byte(`{"a": "b"}`)); err == nil {
+		t.Error("an unreadable list passes")
 	}
 }
