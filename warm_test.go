@@ -1,0 +1,69 @@
+package jr2_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"jr2.dev/jr2"
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/placement/warm"
+	"jr2.dev/jr2/preflight"
+)
+
+// TestWarm keeps the images of Sandboxes and a node ready, says that the Kit's class preempts nobody, and takes all of it away again.
+func TestWarm(t *testing.T) {
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
+	keep := func(o *jr2.Options) {
+		o.Warm = jr2.Warm{Images: true, Also: []string{"registry.example.com/kora/kora-sandbox-go:1"}, Capacity: warm.Capacity{Mode: warm.HoldCapacity}}
+	}
+	up := w.up(t, dir, into("warm"), keep)
+	must(t, up.err)
+	if !slices.ContainsFunc(up.result.Findings, func(f preflight.Finding) bool {
+		return f.Code == warm.NeverPreempts && f.Object == "PriorityClass jr2-sandbox" && strings.Contains(up.lines, f.Message)
+	}) {
+		t.Errorf("nobody says that Sandboxes preempt nobody:\n%s", up.lines)
+	}
+	set, err := w.client.AppsV1().DaemonSets("warm").Get(t.Context(), "jr2-warm-images", metav1.GetOptions{})
+	must(t, err)
+	var images []string
+	for _, volume := range set.Spec.Template.Spec.Volumes {
+		images = append(images, volume.Image.Reference)
+	}
+	if all := strings.Join(images, " "); len(images) != 3 || !strings.Contains(all, "/jr2-harness:") || !strings.Contains(all, "/envoy:") || !strings.Contains(all, "kora-sandbox-go:1") {
+		t.Errorf("kept are %v", images)
+	}
+	if again := w.plan(t, dir, into("warm"), keep); again.err != nil || again.plan.Changes() != 0 {
+		t.Errorf("%v\n%s", again.err, again.plan)
+	}
+	cold := w.plan(t, dir, into("warm"))
+	must(t, cold.err)
+	if instance := cold.layer(t, "instance"); instance.Count(apply.WillPrune) != 3 {
+		t.Errorf("what is no longer asked for stays:\n%s", instance)
+	}
+	must(t, w.down(t, "warm").err)
+	if _, err := w.client.SchedulingV1().PriorityClasses().Get(t.Context(), "jr2-placeholder-warm-10", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the placeholders' class is left: %v", err)
+	}
+}
+
+// TestWarmRefuses says what can't be kept warm before anything is written.
+func TestWarmRefuses(t *testing.T) {
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
+	zero := int32(0)
+	for name, keep := range map[string]jr2.Warm{"priority": {Capacity: warm.Capacity{Mode: warm.HoldCapacity, Priority: &zero}}, "image": {Also: []string{"a/B"}}} {
+		told := w.plan(t, dir, into("warm-refused"), func(o *jr2.Options) { o.Warm = keep })
+		var priority *warm.PriorityError
+		var image *warm.ImageError
+		if !errors.As(told.err, &priority) && !errors.As(told.err, &image) {
+			t.Errorf("%s: %v", name, told.err)
+		}
+	}
+	w.isAbsent(t, "warm-refused")
+}
