@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"jr2.dev/jr2/internal/devcluster"
+	"jr2.dev/jr2/internal/kindnodes"
 )
 
 // TestGC runs the command against an API server of an empty cluster and a real Docker Engine. What is needed and what goes is tested where
@@ -35,7 +36,7 @@ func TestGC(t *testing.T) {
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	must(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\ncurrent-context: here\nclusters: [{name: c, cluster: {server: \""+server.URL+
-		"\"}}]\ncontexts: [{name: here, context: {cluster: c}}]\n"), 0o600))
+		"\"}}]\ncontexts: [{name: here, context: {cluster: c}}, {name: kind-dev, context: {cluster: c}}]\n"), 0o600))
 	engine, err := devcluster.StartDockerd(t.Context(), devcluster.DockerOptions{})
 	if errors.Is(err, devcluster.ErrNoDocker) {
 		devcluster.Missing(t, err.Error())
@@ -54,6 +55,16 @@ func TestGC(t *testing.T) {
 	s, err = gc(engine.Host, "-o", "json")
 	if must(t, err); !strings.Contains(s.out.lastLine(), `"result":{"removed":[],"images":0,"bytes":0,"kept":0}`) {
 		t.Errorf("got %s", s.out)
+	}
+	if s, err = gc(engine.Host, "--context", "kind-dev"); err == nil || !strings.Contains(s.err.lastLine(), `has no node of the kind cluster "dev"`) {
+		t.Errorf("%v: %s", err, s.err)
+	}
+	nodes, err := kindnodes.Start(t.Context(), kindnodes.Options{Host: engine.Host, Cluster: "dev", Nodes: []string{"dev-control-plane"}})
+	must(t, err)
+	defer nodes.Close() //nolint:errcheck // the end of the test
+	s, err = gc(engine.Host, "--context", "kind-dev")
+	if must(t, err); s.err.lastLine() != "node dev-control-plane: images: nothing to sweep (0 needed)" {
+		t.Errorf("got %s", s.err)
 	}
 	if s, err = gc("unix:///nowhere/docker.sock"); err == nil || !strings.Contains(s.err.lastLine(), "nothing was swept: Docker Engine at unix:///nowhere/docker.sock (DOCKER_HOST is set) does not answer") {
 		t.Errorf("%v: %s", err, s.err)
