@@ -27,6 +27,9 @@ func operatorRights() []runtime.Object {
 	objects := []runtime.Object{
 		clusterRole(names.ManagerRole,
 			rule("", list("pods", "services"), writeVerbs()),
+			// To place what a quota refused as soon as there is room, and to tell a lost node from a deleted pod.
+			rule("", list("resourcequotas"), readVerbs()),
+			rule("", list("nodes"), list("get")),
 			rule(v1alpha1.Group, list("sandboxes"), writeVerbs()),
 			rule(v1alpha1.Group, list("repos"), list("get", "list", "patch", "update", "watch")),
 			rule(v1alpha1.Group, list("sandboxes/status", "repos/status"), statusVerbs()),
