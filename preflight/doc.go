@@ -5,7 +5,7 @@
 // that cannot look returns its error; "not found" is never inferred from another error.
 //
 // Set, and the checks that it is made of, look at a set of objects before it is applied: placeholders, image names and architectures,
-// nodes that take the pods, what admits them, and the arithmetic of replicas, budgets and drains. They decide nothing about where
-// facts come from: the caller reads nodes, pods and namespaces, and gives functions that ask a registry and the API server. A set's check
-// that cannot look says so by a Note.
+// whether kubelets can pull the images with the credentials of the pods, nodes that take the pods, what admits them, and the arithmetic of
+// replicas, budgets and drains. They decide nothing about where facts come from: the caller reads nodes, pods and namespaces, and gives
+// functions that ask a registry and the API server. A set's check that cannot look says so by a Note.
 package preflight

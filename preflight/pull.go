@@ -28,7 +28,6 @@ func Pulls(ctx context.Context, objs []*unstructured.Unstructured, facts SetFact
 		l.admission(ctx) // for the pods that come back; Admission tells the rest
 	}
 	l.askPulls(ctx)
-	l.askImages(ctx)
 	return slices.Concat(l.unread, l.pullFindings(), l.architectures())
 }
 
@@ -42,7 +41,11 @@ func (l *setLook) askPulls(ctx context.Context) {
 		if known, asked := l.images[p.used.image]; asked && known.err == nil && known.found() {
 			continue
 		}
-		l.images[p.used.image] = p.learned()
+		learned := p.learned()
+		if p.notKnown() != "" {
+			learned.Missing = false // it may be hidden from those without the credentials that nobody saw
+		}
+		l.images[p.used.image] = learned
 	}
 }
 
@@ -88,10 +91,10 @@ func (l *setLook) pullFindings() []Finding {
 	return findings
 }
 
-// missing says whether the registry's word is that it holds no such image: to the pods' credentials, or to the caller's. To somebody without
-// any it may only hide it, so where the pods may have some that nobody saw, that is no clear word.
+// missing says whether it is the registry's clear word that it holds no such image. To somebody without the right credentials it may only hide it,
+// so where the pods may have some that nobody saw, there is no clear word.
 func (p *pull) missing(known bool) bool {
-	return !(p.ownAsked && p.own.found()) && (p.own.Missing || p.answer.Missing && (known || len(p.with) > 0))
+	return known && !(p.ownAsked && p.own.found()) && (p.own.Missing || p.answer.Missing)
 }
 
 func (p *pull) broken() *pullSecret {

@@ -69,12 +69,8 @@ func (l *setLook) pulled(w *workload) []imageUse {
 	if w.replicas == 0 {
 		return nil
 	}
-	pod := w.pod
-	if w.admitted != nil {
-		pod = w.admitted
-	}
 	var all []imageUse
-	for _, used := range byImage(imagesOf(pod)) {
+	for _, used := range byImage(imagesOf(w.runs())) {
 		if readable(used.image) == nil && placeholderName(used.image) == "" && used.policy != corev1.PullNever && !(used.policy == corev1.PullIfNotPresent && l.everywhere(w, used.image)) {
 			all = append(all, used)
 		}

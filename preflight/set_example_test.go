@@ -2,6 +2,7 @@ package preflight_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -72,6 +73,20 @@ func ExampleDigests() {
 	findings := preflight.Digests(context.Background(), exampleSet("registry.example.com/api:stable"), preflight.SetFacts{Images: published})
 	fmt.Println(findings[0].Fix)
 	// Output: registry.example.com/api@sha256:1111111111111111111111111111111111111111111111111111111111111111
+}
+
+func ExamplePulls() {
+	registry := func(_ context.Context, _ string, as authn.Authenticator) (preflight.ImageFacts, error) {
+		if as == authn.Anonymous {
+			return preflight.ImageFacts{Denied: errors.New("authentication required")}, nil
+		}
+		return preflight.ImageFacts{Digest: someDigest, Platforms: []string{"linux/arm64"}}, nil
+	}
+	facts := preflight.SetFacts{Images: registry, Nodes: exampleNodes(""), Namespaces: map[string]*corev1.Namespace{}} // the namespace arrives with the set
+	for _, finding := range preflight.Pulls(context.Background(), exampleSet("registry.example.com/api:v1"), facts) {
+		fmt.Println(finding.Message)
+	}
+	// Output: StatefulSet demo/api: the registry does not show registry.example.com/api:v1 (container "api") to its pods (authentication required): they name no pull Secret, and neither does their service account (your own credentials can read it); unless the nodes have credentials of their own, which nobody sees from here, they cannot pull it — kubectl -n demo create secret docker-registry registry-pull --docker-server=registry.example.com --docker-username=... --docker-password=..., and name it in imagePullSecrets of the pod template
 }
 
 func ExampleArchitectures() {

@@ -31,7 +31,7 @@ func (l *setLook) architectures() []Finding {
 	var findings []Finding
 	for _, w := range l.workloads {
 		nodes := l.landing(w)
-		for _, used := range byImage(imagesOf(w.pod)) {
+		for _, used := range byImage(imagesOf(w.runs())) {
 			answer := l.images[used.image]
 			if answer.err != nil || len(answer.Platforms) == 0 {
 				continue

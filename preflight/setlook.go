@@ -112,7 +112,7 @@ func (l *setLook) askImages(ctx context.Context) {
 	}
 	var refs []string
 	for _, w := range l.workloads {
-		for _, use := range imagesOf(w.pod) {
+		for _, use := range slices.Concat(imagesOf(w.pod), imagesOf(w.runs())) {
 			if _, asked := l.images[use.image]; !asked && readable(use.image) == nil {
 				refs = append(refs, use.image)
 			}

@@ -74,10 +74,7 @@ func (l *setLook) landingPod(w *workload) *corev1.Pod {
 }
 
 func (l *setLook) filledIn(w *workload) *corev1.Pod {
-	pod, facts := w.pod, placement.Facts{}
-	if w.admitted != nil {
-		pod = w.admitted
-	}
+	pod, facts := w.runs(), placement.Facts{}
 	if class := l.runtimeClass(w.pod.Spec.RuntimeClassName); class != nil {
 		facts.RuntimeClasses = []nodev1.RuntimeClass{*class}
 	}

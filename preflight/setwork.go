@@ -32,6 +32,14 @@ type workload struct {
 	replicas int
 }
 
+// runs is the pod that will run: what the API server made of it when it was asked, with what webhooks changed.
+func (w *workload) runs() *corev1.Pod {
+	if w.admitted != nil {
+		return w.admitted
+	}
+	return w.pod
+}
+
 // scaled says whether the workload has a number of replicas, which drains and budgets count.
 func (w *workload) scaled() bool {
 	switch w.kind {
