@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"jr2.dev/jr2/internal/devcluster"
 )
 
@@ -28,6 +31,18 @@ func TestChildStartsCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	builder := startBuildkitd(t, devcluster.BuildkitOptions{})
+	startRealNode(t, cluster, devcluster.RealNodeOptions{})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "runs"}, Spec: podSpec("localhost/devcluster/pause:1").Spec}
+	pod.Spec.NodeName = devcluster.DefaultRealNodeName
+	client := clientFor(t, cluster.Config())
+	runPod(t, client, pod)
+	eventually(t, func(ctx context.Context) error {
+		pod, err := client.CoreV1().Pods("default").Get(ctx, "runs", metav1.GetOptions{})
+		if err == nil && pod.Status.Phase != corev1.PodRunning {
+			err = fmt.Errorf("%+v", pod.Status)
+		}
+		return err
+	})
 	fmt.Printf("\ndirs %s %s\n", cluster.Dir(), filepath.Dir(strings.TrimPrefix(builder.Address, "unix://")))
 	// Until the pipe ends, which is when the parent does.
 	_, _ = bufio.NewReader(os.Stdin).ReadString(0)
@@ -36,7 +51,7 @@ func TestChildStartsCluster(t *testing.T) {
 // A parent that is killed takes all components with it, and what they have started.
 func TestKilledParent(t *testing.T) {
 	t.Parallel()
-	if err := devcluster.CanBuildkit(); err != nil {
+	if err := errors.Join(devcluster.CanBuildkit(), devcluster.CanRealNode()); err != nil {
 		devcluster.Missing(t, err.Error())
 	}
 	child := exec.Command(os.Args[0], "-test.run=^TestChildStartsCluster$", "-test.timeout=9m")
@@ -65,7 +80,7 @@ func TestKilledParent(t *testing.T) {
 		t.Fatalf("the child said %q: %v", output, child.Wait())
 	}
 	running := descendants(t, child.Process.Pid)
-	if len(running) < 6 {
+	if len(running) < 15 {
 		t.Errorf("only %v are running", running)
 	}
 	if err := child.Process.Kill(); err != nil {
@@ -80,9 +95,23 @@ func TestKilledParent(t *testing.T) {
 		}
 		return nil
 	})
+	// All mounts were the node's own.
 	for _, dir := range dirs {
-		os.RemoveAll(dir)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
 	}
+	// Cgroups outlive their processes; the next node removes them.
+	if len(devcluster.CgroupsOf(child.Process.Pid)) == 0 {
+		t.Error("no cgroups to be removed")
+	}
+	eventually(t, func(context.Context) error {
+		left, err := devcluster.SweepCgroups(child.Process.Pid)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left behind: %v", left)
+		}
+		return err
+	})
 }
 
 // descendants are the processes below pid, with their names.

@@ -16,6 +16,9 @@ import (
 // pauseImage holds a pod's namespaces. It is never pulled.
 const pauseImage = "localhost/devcluster/pause:1"
 
+// noServer is the name server that pods get: nobody is there, and so it is known at once that a name has no address.
+const noServer = loopback
+
 // writeFiles writes what the node's components read.
 func (n *RealNode) writeFiles() error {
 	for _, dir := range []string{"etc", "etc/cni", "etc/certs.d", "root"} {
@@ -35,8 +38,7 @@ func (n *RealNode) writeFiles() error {
 		"kubelet.json":         kubelet,
 		"cni/10-pods.conflist": network,
 		"containerd.toml":      n.containerdConfig(),
-		// No server answers, and that at once.
-		"resolv.conf": []byte("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
+		"resolv.conf":          []byte("nameserver " + noServer + "\n"),
 	}
 	for name, from := range map[string]string{"ca.crt": fileCA, "kubelet.crt": fileServerCert, "kubelet.key": fileServerKey} {
 		if files[name], err = os.ReadFile(n.cluster.state.path(from)); err != nil {
@@ -92,6 +94,8 @@ func (n *RealNode) kubeletConfig() ([]byte, error) {
 		"evictionHard":                map[string]string{},
 		"makeIPTablesUtilChains":      false,
 		"resolvConf":                  etc + "resolv.conf",
+		"clusterDNS":                  []string{noServer},
+		"clusterDomain":               "cluster.local",
 		"systemReserved":              reserved,
 		"maxPods":                     pods,
 		"serializeImagePulls":         false,

@@ -109,7 +109,8 @@ func (n *RealNode) startMachine(ctx context.Context) error {
 	if on {
 		return errors.New("it is on")
 	}
-	if err := n.cgroups.create(); err != nil {
+	// A machine has no cgroups of its last start; the kubelet would take them for containers that it can't ask about.
+	if err := errors.Join(n.cgroups.remove(), n.cgroups.create()); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(n.dir.path("etc/ready")); err != nil {
