@@ -258,19 +258,21 @@ func TestF02NativeSidecarsOfASandbox(t *testing.T) {
 		"sibling: two sidecars":          {[]corev1.Container{proxy, sidecar("log", "cpu=50m")}, "", "750m", true},
 		"sibling: between two init ones": {[]corev1.Container{container("x", "cpu=750m"), proxy, container("y", "cpu=100m")}, "", "750m", true},
 	} {
-		pod := asking("cpu=400m")
-		pod.Spec.InitContainers, pod.Spec.Overhead = test.inits, list(test.overhead)
-		requests := placement.Requests(pod)
-		if cpu := requests[corev1.ResourceCPU]; cpu.String() != test.want {
-			t.Errorf("%s: %s", name, cpu.String())
-		}
-		if best := placement.Explain(pod, []corev1.Node{machine("n", "cpu=750m")}, placement.ExplainOptions{}).Best(); (best == placement.Usable) != test.usable {
-			t.Errorf("%s: %s", name, best)
-		}
-		room := placement.Room(pod, &placement.Facts{Quotas: []corev1.ResourceQuota{quota("q", "requests.cpu=750m", "requests.cpu=0")}}, placement.RoomOptions{})
-		if (room.More == 1) != test.usable {
-			t.Errorf("%s: %s", name, room)
-		}
+		t.Run(name, func(t *testing.T) {
+			pod := asking("cpu=400m")
+			pod.Spec.InitContainers, pod.Spec.Overhead = test.inits, list(test.overhead)
+			requests := placement.Requests(pod)
+			if cpu := requests[corev1.ResourceCPU]; cpu.String() != test.want {
+				t.Errorf("%s", cpu.String())
+			}
+			if best := placement.Explain(pod, []corev1.Node{machine("n", "cpu=750m")}, placement.ExplainOptions{}).Best(); (best == placement.Usable) != test.usable {
+				t.Errorf("%s", best)
+			}
+			room := placement.Room(pod, &placement.Facts{Quotas: []corev1.ResourceQuota{quota("q", "requests.cpu=750m", "requests.cpu=0")}}, placement.RoomOptions{})
+			if (room.More == 1) != test.usable {
+				t.Errorf("%s", room)
+			}
+		})
 	}
 }
 
@@ -344,10 +346,12 @@ func TestF21AllocatableOfASandbox(t *testing.T) {
 		"sibling: it lands elsewhere":    {sets: []appsv1.DaemonSet{elsewhere}, want: placement.Usable},
 		"sibling: one that fits nowhere": {sets: []appsv1.DaemonSet{daemonSet("huge", "memory=1Ti")}, want: placement.Usable},
 	} {
-		got := placement.Explain(pod, []corev1.Node{n}, placement.ExplainOptions{Pods: test.pods, DaemonSets: test.sets})
-		if got.Best() != test.want {
-			t.Errorf("%s: %q", name, told(got))
-		}
+		t.Run(name, func(t *testing.T) {
+			got := placement.Explain(pod, []corev1.Node{n}, placement.ExplainOptions{Pods: test.pods, DaemonSets: test.sets})
+			if got.Best() != test.want {
+				t.Errorf("%q", told(got))
+			}
+		})
 	}
 }
 
