@@ -11,7 +11,7 @@ import (
 // missing noun. Tests are free.
 func TestImportsFlowOneWay(t *testing.T) {
 	allowed := map[string]string{
-		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/patient internal/render internal/seed placement placement/v1alpha1 placement/warm platforms preflight",
+		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/patient internal/render internal/seed placement placement/provision placement/v1alpha1 placement/warm platforms preflight",
 		"config":                       "internal/seed",
 		"platforms":                    "config internal/seed",
 		"placement":                    "config internal/seed",
@@ -36,7 +36,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/devcluster/filelock": "",
 		"internal/devcluster/cmd":      "internal/devcluster",
 		"internal/kindnodes":           "internal/devcluster internal/devcluster/build",
-		"examples/jr2":                 ". apply images placement preflight internal/devcluster",
+		"examples/jr2":                 ". apply images placement placement/controller placement/provision placement/v1alpha1 preflight internal/devcluster",
 	}
 	for _, line := range golist(t, "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
 		fields := strings.Fields(line)

@@ -35,6 +35,9 @@ func Lines(e event.Event) []string {
 	if lines, ok := down(e); ok {
 		return lines
 	}
+	if lines, ok := run(e); ok {
+		return lines
+	}
 	return nil
 }
 

@@ -91,8 +91,25 @@ func golden() []struct {
   Role a/b kept — it is not ours`},
 		{event.LeftInPlace{What: []string{"the classes", "images"}}, `left in place: the classes; images`},
 		{event.Removed{Instance: "app", Context: "shared"}, `removed — instance "app" is gone from shared`},
+		{event.RunStarted{RunID: "5e81", Workflow: "hold", Instance: "app", Context: "shared", Namespace: "team-a"},
+			`jr2 run — workflow "hold" of instance "app" as run 5e81 → context shared / namespace team-a`},
+		{event.WorkspaceEntered{State: "placing"}, `  → active "placing"`},
+		{event.WorkspaceEntered{Child: "F-1", State: "provisioning", Node: "a"}, `  → active "F-1/provisioning"`},
+		{event.PlacingWaiting{On: "quota", For: "quota", Message: quotaWords}, "  placing: waits for quota — " + quotaWords},
+		{event.PlacingWaiting{Child: "F-1", On: "quota", For: "quota", Message: quotaWords}, "  placing F-1: waits for quota — " + quotaWords},
+		{event.PlacingWaiting{Child: "a/b", On: "node", For: "a node", Message: "0/1 nodes are available"}, `  placing a/b: waits for a node — 0/1 nodes are available`},
+		{event.PlacingEnded{Seconds: 192, Placed: true}, `  placed: after 3m12s`},
+		{event.PlacingEnded{Child: "F-1", Seconds: 2, Placed: true}, `  placed F-1: after 2s`},
+		{event.PlacingEnded{Child: "F-1", Seconds: 60}, `  placing F-1: given up after 1m0s`},
+		{event.WorkspaceHeld{Reason: "RepoPending", Message: "app is not on node a"}, `  provisioning: RepoPending — app is not on node a`},
+		{event.WorkspaceHeld{Child: "F-1", Reason: "PodNotReady"}, `  provisioning F-1: PodNotReady`},
+		{event.SandboxRemoved{Sandbox: "ws-1"}, `  ws-1 deleted — it never ran`},
+		{event.SandboxRemoved{Sandbox: "ws-1", Ran: true}, `  ws-1 deleted — the run is over`},
 	}
 }
+
+// quotaWords are those of the source document, and what is printed is its line.
+const quotaWords = `pods "ws-5e817334-x-0-61ru0u" is forbidden: exceeded quota: team-quota, requested: limits.memory=1Gi, used: limits.memory=2Gi, limited: limits.memory=512Mi`
 
 // jsonOnly are the events that have no lines, and why.
 func jsonOnly() map[string]string {
@@ -107,7 +124,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%T\ngot  %s\nwant %s", test.event, got, test.lines)
 		}
 	}
-	for _, silent := range []event.Event{event.NamespaceApplied{Name: "a", Action: "created", Asked: true}, event.NamespaceApplied{Name: "a", Action: "unchanged"}, event.BuildProgress{Ref: "r", Status: "log", Line: "l"}, unknown{}, nil} {
+	for _, silent := range []event.Event{event.PlacingWaiting{For: "quota", Changed: true}, event.NamespaceApplied{Name: "a", Action: "created", Asked: true}, event.NamespaceApplied{Name: "a", Action: "unchanged"}, event.BuildProgress{Ref: "r", Status: "log", Line: "l"}, unknown{}, nil} {
 		if lines := narrate.Lines(silent); lines != nil {
 			t.Errorf("%T: got %q", silent, lines)
 		}
