@@ -53,6 +53,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.SetErr(streams.Err)
 	root.AddCommand(upCommand(streams), planCommand(streams), downCommand(streams), applyCommand(streams), roomCommand(streams))
 	root.AddCommand(gcCommand(streams))
+	root.AddCommand(workflowCommand(streams), runsCommand(streams), statusCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {
 		fmt.Fprintf(streams.Err, "error: %v\n", err)
