@@ -11,12 +11,13 @@
 // Dockerd, a Proxy that makes the API server look older or ill, a BusyboxImage to build from.
 //
 // What is real: admission, defaulting, validation, RBAC, server-side apply, controllers, scheduling, quotas, garbage
-// collection. What is simulated: kubelets. A pod on a node becomes Running and Ready at once and nothing is executed; a
+// collection. What is simulated: the kubelets of Options.Nodes. A pod on such a node becomes Running and Ready at once and nothing is executed; a
 // Job's pod completes; a claim of the default StorageClass is bound to a volume that nobody reads. No image is pulled, so
 // an image that does not exist runs as well as any other; see Trouble for pods that fail.
 //
-// A real node can stand beside the simulated ones: kwok plays only nodes that carry its annotation, the kubeconfig lets a
-// kubelet register, and tools/kubernetes.mod pins one of the same version. Nothing here starts it yet.
+// A real node can stand beside the simulated ones, or alone: Cluster.StartRealNode. Its pods run, and its images are pulled. It is made of
+// a kubelet of the control plane's version, containerd, runc and CNI plugins, in namespaces and cgroups of its own, and takes root on Linux.
+// See RealNode for what works there.
 //
 // Processes never outlive their parent: see spawner.
 package devcluster

@@ -2,11 +2,15 @@ package devcluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -36,6 +40,49 @@ func ExampleStart() {
 	// Output:
 	// a amd64
 	// b arm64
+}
+
+// A pod runs on a real node, from an image that was pulled.
+func ExampleCluster_StartRealNode() {
+	ctx := context.Background()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Nodes: []devcluster.Node{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+	registry, err := devcluster.StartRegistry(ctx, devcluster.RegistryOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer registry.Close()
+	node, err := cluster.StartRealNode(ctx, devcluster.RealNodeOptions{
+		Allocatable: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+		Registries:  []*devcluster.Registry{registry},
+	})
+	if errors.Is(err, devcluster.ErrNoRealNode) {
+		fmt.Println("takes root on Linux:", err)
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	image, err := registry.PushBusybox(ctx, "base/busybox:1", runtime.GOARCH)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "hello"},
+		Spec: corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{
+			{Name: "main", Image: image, Command: []string{"echo", "hello"}},
+		}},
+	}
+	client, err := kubernetes.NewForConfig(cluster.Config())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func ExampleStartProxy() {

@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,19 @@ func ForTest(t testing.TB, options Options) *Cluster {
 		}
 	})
 	return cluster
+}
+
+// RealNodeForTest starts a real node for a test. It ends with its cluster. Where none can be had, the test is Missing something.
+func RealNodeForTest(t testing.TB, cluster *Cluster, options RealNodeOptions) *RealNode {
+	t.Helper()
+	node, err := cluster.StartRealNode(t.Context(), options)
+	if errors.Is(err, ErrNoRealNode) {
+		Missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatalf("start a real node: %v", err)
+	}
+	return node
 }
 
 // Missing ends a test whose environment lacks something: it is skipped on a developer's machine and fails in CI, where a skip would be an

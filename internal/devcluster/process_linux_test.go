@@ -31,7 +31,7 @@ func TestChildStartsCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	builder := startBuildkitd(t, devcluster.BuildkitOptions{})
-	startRealNode(t, cluster, devcluster.RealNodeOptions{})
+	devcluster.RealNodeForTest(t, cluster, devcluster.RealNodeOptions{})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "runs"}, Spec: podSpec("localhost/devcluster/pause:1").Spec}
 	pod.Spec.NodeName = devcluster.DefaultRealNodeName
 	client := clientFor(t, cluster.Config())

@@ -2,7 +2,6 @@ package devcluster_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,18 +20,6 @@ import (
 
 	"jr2.dev/jr2/internal/devcluster"
 )
-
-func startRealNode(t *testing.T, cluster *devcluster.Cluster, options devcluster.RealNodeOptions) *devcluster.RealNode {
-	t.Helper()
-	node, err := cluster.StartRealNode(t.Context(), options)
-	if errors.Is(err, devcluster.ErrNoRealNode) {
-		devcluster.Missing(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
 
 // realNodes are what the tests below share.
 type realNodes struct {
@@ -60,7 +47,7 @@ func TestRealNodes(t *testing.T) {
 	if n.image, err = n.pulls.PushBusybox(t.Context(), "base/busybox:1", "amd64"); err != nil {
 		devcluster.Missing(t, err.Error())
 	}
-	n.small = startRealNode(t, n.cluster, devcluster.RealNodeOptions{
+	n.small = devcluster.RealNodeForTest(t, n.cluster, devcluster.RealNodeOptions{
 		Name:   "small",
 		Labels: map[string]string{"pool": "sandboxes"},
 		Taints: []corev1.Taint{{Key: "small", Effect: corev1.TaintEffectNoSchedule}},
@@ -69,7 +56,7 @@ func TestRealNodes(t *testing.T) {
 		},
 		Registries: []*devcluster.Registry{n.pulls},
 	})
-	n.other = startRealNode(t, n.cluster, devcluster.RealNodeOptions{Name: "other", Registries: []*devcluster.Registry{n.pulls}})
+	n.other = devcluster.RealNodeForTest(t, n.cluster, devcluster.RealNodeOptions{Name: "other", Registries: []*devcluster.Registry{n.pulls}})
 	t.Run("allocatable", n.testAllocatable)
 	t.Run("guaranteed", n.testGuaranteed)
 	t.Run("exit", n.testExit)
