@@ -2,9 +2,14 @@ package jr2_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -40,6 +45,100 @@ func TestJarvisHasAllRows(t *testing.T) {
 			t.Errorf("docs/jarvis.md has not one row%s", row)
 		}
 	}
+}
+
+// TestFieldCasesHaveSiblings: each case of applying and of hooks names the test of the case and two of siblings, and all of them are there, row by
+// row. Other cases may be in the table, and then by the same rule.
+func TestFieldCasesHaveSiblings(t *testing.T) {
+	text, err := os.ReadFile("docs/field-cases.md")
+	must(t, err)
+	_, table, found := strings.Cut(string(text), "\n## Siblings\n")
+	if !found {
+		t.Fatal("docs/field-cases.md has no table of siblings")
+	}
+	required := strings.Fields("F01 F04 F08 F09 F10 F15 F17 F18 F19 F22 F23 F24 F25 F28")
+	names := regexp.MustCompile("`([^`]+)`")
+	for _, line := range strings.Split(table, "\n") {
+		if !strings.HasPrefix(line, "| F") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(cells) != 4 {
+			t.Fatalf("%d columns: %s", len(cells), line)
+		}
+		required = slices.DeleteFunc(required, func(c string) bool { return c == cells[0] })
+		var all []string
+		for column, least := range map[int]int{1: 1, 2: 2} {
+			of := names.FindAllStringSubmatch(cells[column], -1)
+			if len(of) < least {
+				t.Errorf("%s names %d tests in column %d: %s", cells[0], len(of), column+1, line)
+			}
+			for _, name := range of {
+				all = append(all, name[1])
+			}
+		}
+		slices.Sort(all)
+		if len(slices.Compact(slices.Clone(all))) != len(all) {
+			t.Errorf("%s names a test twice: %s", cells[0], line)
+		}
+		for _, name := range all {
+			hasRow(t, name)
+		}
+	}
+	if len(required) > 0 {
+		t.Errorf("docs/field-cases.md names no siblings of %v", required)
+	}
+}
+
+// hasRow fails the test unless "package.TestName" or "package.TestName/row" is there: a row is a string of that test, which runs rows.
+func hasRow(t *testing.T, name string) {
+	t.Helper()
+	pkg, rest, ok := strings.Cut(name, ".Test")
+	if !ok {
+		t.Errorf("docs/field-cases.md: %q is no name of a test", name)
+		return
+	}
+	test, row, isRow := strings.Cut("Test"+rest, "/")
+	body := bodyOf(t, pkg, test)
+	switch {
+	case body == nil:
+		t.Errorf("docs/field-cases.md: package %s has no %s", pkg, test)
+	case isRow && !hasSubtest(body, row):
+		t.Errorf("docs/field-cases.md: %s of package %s runs no row %q", test, pkg, row)
+	}
+}
+
+// bodyOf finds a test in the files of a package.
+func bodyOf(t *testing.T, pkg, name string) *ast.BlockStmt {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(pkg, "*_test.go"))
+	must(t, err)
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		must(t, err)
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == name {
+				return f.Body
+			}
+		}
+	}
+	return nil
+}
+
+// hasSubtest says whether a test runs subtests and holds the name of one as a string.
+func hasSubtest(body *ast.BlockStmt, row string) bool {
+	runs, named := false, false
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			runs = runs || n.Sel.Name == "Run"
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			named = named || n.Kind == token.STRING && err == nil && text == row
+		}
+		return true
+	})
+	return runs && named
 }
 
 func hasTest(t *testing.T, pkg, name string) bool {
