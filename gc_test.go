@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,6 +78,28 @@ func TestGCReadsRootsClusterWide(t *testing.T) {
 	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "nothing was swept") || len(store.tags) != len(all) {
 		t.Errorf("%v, left %q", err, store.tags)
 	}
+	_, err = maps.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, []byte(`{"data": {"`+names.ImagesKey+`": "{}"}}`), metav1.PatchOptions{})
+	must(t, err)
+	orchestrator := w.client.AppsV1().Deployments("gc-one")
+	_, err = orchestrator.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: names.Orchestrator, Annotations: map[string]string{
+			names.AnnotationImages: `{"sandbox": {"default": "r.test/map:1-amd64"}}`, names.AnnotationReplaced: `{"no": "list"}`}},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "the list of replaced images is not readable") || len(store.tags) != len(all) {
+		t.Errorf("%v, left %q", err, store.tags)
+	}
+	patch = []byte(`{"metadata": {"annotations": {"` + names.AnnotationReplaced + `": "[\"r.test/map:2-amd64\"]"}}}`)
+	_, err = orchestrator.Patch(t.Context(), names.Orchestrator, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+	report, err = jr2.GC(t.Context(), jr2.GCOptions{Config: w.Config(), Context: contextName, Store: store, DryRun: true})
+	must(t, err)
+	if !slices.Equal(report.Removed, []string{"r.test/stranger:1-amd64"}) { // the map of the annotation counts, and what it replaced
+		t.Errorf("%+v", report)
+	}
+	must(t, orchestrator.Delete(t.Context(), names.Orchestrator, metav1.DeleteOptions{}))
 	must(t, maps.Delete(t.Context(), names.ImagesConfig, metav1.DeleteOptions{}))
 	report, err = jr2.GC(t.Context(), opts)
 	must(t, err)
