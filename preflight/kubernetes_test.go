@@ -58,10 +58,12 @@ func TestF14VersionSuffixes(t *testing.T) {
 		{git("v1.31"), "1.31", true},
 		{git("v1.100.0"), "1.35", true},
 	} {
-		got, err := preflight.MeetsFloor(&test.server, test.floor)
-		if err != nil || got != test.meets {
-			t.Errorf("%+v meets %s: got %v, %v; want %v", test.server, test.floor, got, err, test.meets)
-		}
+		t.Run(test.server.GitVersion, func(t *testing.T) {
+			got, err := preflight.MeetsFloor(&test.server, test.floor)
+			if err != nil || got != test.meets {
+				t.Errorf("%+v meets %s: got %v, %v; want %v", test.server, test.floor, got, err, test.meets)
+			}
+		})
 	}
 }
 
