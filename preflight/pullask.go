@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -33,31 +34,37 @@ type pullQuestion struct {
 
 // pullsOf asks the registries about each image that the pods of the set will pull.
 func (l *setLook) pullsOf(ctx context.Context) []*pull {
-	names := make([]pullNames, len(l.workloads))
+	var pulls []*pull
+	names := map[*workload]*pullNames{}
 	var group errgroup.Group
 	group.SetLimit(parallel)
-	for i, w := range l.workloads {
+	for _, w := range l.workloads {
+		uses := l.pulled(w)
+		if len(uses) == 0 {
+			continue
+		}
+		of := &pullNames{}
+		names[w] = of
 		group.Go(func() error {
-			names[i] = l.pullNames(ctx, w)
+			*of = l.pullNames(ctx, w)
 			return nil
 		})
+		for _, used := range uses {
+			pulls = append(pulls, &pull{w: w, used: used})
+		}
 	}
 	group.Wait() //nolint:errcheck // what went wrong is in the names
 	var keys []secretKey
-	for i, w := range l.workloads {
-		for _, name := range names[i].names {
-			keys = append(keys, secretKey{w.namespace, name})
+	for _, p := range pulls {
+		for _, name := range names[p.w].names {
+			keys = append(keys, secretKey{p.w.namespace, name})
 		}
 	}
 	secrets := l.readPullSecrets(ctx, keys)
-	var pulls []*pull
-	for i, w := range l.workloads {
-		for _, used := range l.pulled(w) {
-			p := &pull{w: w, used: used, unread: names[i].unread}
-			for _, name := range names[i].names {
-				p.secrets = append(p.secrets, secrets[secretKey{w.namespace, name}])
-			}
-			pulls = append(pulls, p)
+	for _, p := range pulls {
+		p.unread = names[p.w].unread
+		for _, name := range names[p.w].names {
+			p.secrets = append(p.secrets, secrets[secretKey{p.w.namespace, name}])
 		}
 	}
 	l.ask(ctx, pulls)
@@ -71,7 +78,11 @@ func (l *setLook) pulled(w *workload) []imageUse {
 	}
 	var all []imageUse
 	for _, used := range byImage(imagesOf(w.runs())) {
-		if readable(used.image) == nil && placeholderName(used.image) == "" && used.policy != corev1.PullNever && !(used.policy == corev1.PullIfNotPresent && l.everywhere(w, used.image)) {
+		switch {
+		case readable(used.image) != nil, placeholderName(used.image) != "": // which is told as such
+		case used.policy == corev1.PullNever, slices.Contains(l.facts.Pulled, used.image):
+		case used.policy == corev1.PullIfNotPresent && l.everywhere(w, used.image):
+		default:
 			all = append(all, used)
 		}
 	}

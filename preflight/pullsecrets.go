@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,7 +58,7 @@ type pullNames struct {
 // server writes into each pod that names none.
 // https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
 func (l *setLook) pullNames(ctx context.Context, w *workload) pullNames {
-	account := cmp.Or(w.pod.Spec.ServiceAccountName, w.pod.Spec.DeprecatedServiceAccount, "default")
+	account := w.account()
 	arriving, brought := l.accountOfSet(w.namespace, account)
 	if len(w.pod.Spec.ImagePullSecrets) > 0 {
 		brought = false

@@ -101,7 +101,11 @@ func (p *pull) fix() string {
 	for _, c := range p.with {
 		return fmt.Sprintf("put credentials for %s that may read it into %s", p.host(), c.from)
 	}
-	return p.create("registry-pull") + ", and name it in imagePullSecrets of the pod template"
+	const secret = "registry-pull"
+	if len(p.w.pod.Spec.ImagePullSecrets) > 0 {
+		return p.create(secret) + ", and name it in imagePullSecrets of the pod template"
+	}
+	return fmt.Sprintf(`%s && kubectl -n %s patch serviceaccount %s -p '{"imagePullSecrets": [{"name": "%s"}]}'`, p.create(secret), p.w.namespace, p.w.account(), secret)
 }
 
 func (p *pull) create(secret string) string {

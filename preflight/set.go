@@ -27,6 +27,8 @@ type SetFacts struct {
 	// those that the caller has. It is asked once for each reference and credentials, several at a time, so it must bear concurrent calls. Where
 	// nodes know a registry by another name than the caller, it translates. nil means that no registry is asked.
 	Images func(ctx context.Context, ref string, as authn.Authenticator) (ImageFacts, error)
+	// Pulled are images that the nodes are known to have pulled: nobody asks about them again whether they can. nil means none.
+	Pulled []string
 	// Secrets and ServiceAccounts are where the pull Secrets of pods are read, by namespace. With client-go:
 	// func(namespace string) preflight.SecretGetter { return client.CoreV1().Secrets(namespace) }. nil means that nobody reads them. Those of the
 	// set need not be there.

@@ -86,7 +86,7 @@ func ExamplePulls() {
 	for _, finding := range preflight.Pulls(context.Background(), exampleSet("registry.example.com/api:v1"), facts) {
 		fmt.Println(finding.Message)
 	}
-	// Output: StatefulSet demo/api: the registry does not show registry.example.com/api:v1 (container "api") to its pods (authentication required): they name no pull Secret, and neither does their service account (your own credentials can read it); unless the nodes have credentials of their own, which nobody sees from here, they cannot pull it — kubectl -n demo create secret docker-registry registry-pull --docker-server=registry.example.com --docker-username=... --docker-password=..., and name it in imagePullSecrets of the pod template
+	// Output: StatefulSet demo/api: the registry does not show registry.example.com/api:v1 (container "api") to its pods (authentication required): they name no pull Secret, and neither does their service account (your own credentials can read it); unless the nodes have credentials of their own, which nobody sees from here, they cannot pull it — kubectl -n demo create secret docker-registry registry-pull --docker-server=registry.example.com --docker-username=... --docker-password=... && kubectl -n demo patch serviceaccount default -p '{"imagePullSecrets": [{"name": "registry-pull"}]}'
 }
 
 func ExampleArchitectures() {

@@ -40,6 +40,11 @@ func (w *workload) runs() *corev1.Pod {
 	return w.pod
 }
 
+// account is the service account of its pods.
+func (w *workload) account() string {
+	return cmp.Or(w.pod.Spec.ServiceAccountName, w.pod.Spec.DeprecatedServiceAccount, "default")
+}
+
 // scaled says whether the workload has a number of replicas, which drains and budgets count.
 func (w *workload) scaled() bool {
 	switch w.kind {
