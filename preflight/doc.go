@@ -8,4 +8,6 @@
 // whether kubelets can pull the images with the credentials of the pods, nodes that take the pods, what admits them, and the arithmetic of
 // replicas, budgets and drains. They decide nothing about where facts come from: the caller reads nodes, pods and namespaces, and gives
 // functions that ask a registry and the API server. A set's check that cannot look says so by a Note.
+//
+// NodeChecks are the exception: on request alone they ask nodes by pods that live for seconds, and remove them.
 package preflight
