@@ -13,6 +13,7 @@ import (
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/preflight"
 )
 
 // A converge of an Instance that is a Go value, into a cluster that nobody serves: the error says what could not be done.
@@ -68,6 +69,20 @@ func ExampleMakePlan() {
 	var moved *jr2.MovedError
 	if errors.As(err, &moved) {
 		fmt.Println("not any more:", moved.Moved)
+	}
+}
+
+func ExampleCheck() {
+	report, err := jr2.Check(context.Background(), jr2.Options{Dir: "path/to/instance"}, preflight.Choice{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, jr2.NarrateError(err))
+		return
+	}
+	fmt.Print(report)
+	for _, finding := range report.Findings {
+		if finding.Severity == preflight.Refuse {
+			fmt.Println("to do:", finding.Fix)
+		}
 	}
 }
 

@@ -26,8 +26,9 @@ import (
 func Converge(ctx context.Context, opts Options) (*Result, error) {
 	run := &converge{opts: opts, result: &Result{}}
 	looks := []step{
-		run.load, run.typecheck, run.walk, run.decide,
-		run.connect, run.floor, run.home, run.agreed, run.contact, run.namespace, run.podLevelResources,
+		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
+		run.reach, run.bundle, run.kitNames, run.platformNames,
+		run.connect, run.floor, run.home, run.agreed, run.further, run.contact, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 	}
 	if err := in(ctx, looks); err != nil {
@@ -39,7 +40,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	}
 	defer release()
 	does := []step{
-		run.recall, run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.orchestrator,
+		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.objects, run.orchestrator,
 		run.assembly, run.repoCache, run.instanceHarness, run.finish,
 	}
 	return run.result, in(held, does)
@@ -68,6 +69,7 @@ func in(ctx context.Context, steps []step) error {
 type converge struct {
 	opts   Options
 	result *Result
+	choice preflight.Choice // which findings are wanted: all, but for a Check
 
 	env       map[string]string // load: the shell over .env
 	inst      *config.Instance  // load

@@ -66,6 +66,7 @@ func (c *converge) start() error {
 	}
 	c.cluster = found
 	c.cluster.namespace = c.inst.Namespace(c.opts.Namespace)
+	c.input.Instance, c.input.Namespace = c.inst, c.cluster.namespace
 	c.result.Instance, c.result.Context, c.result.Namespace = c.inst.Name, found.context, c.cluster.namespace
 	if err := preflight.Refused(preflight.NamespaceName(c.cluster.namespace)); err != nil {
 		return err
@@ -86,25 +87,32 @@ func (c *converge) typecheck(ctx context.Context) error {
 	return err
 }
 
-// walk learns what the Workflows need, and refuses parts that nobody bound and Sizes that leave the Harness too little.
-func (c *converge) walk(context.Context) error {
+// readWhole refuses Workflows that could not be read, and tells the notes of the reading.
+func (c *converge) readWhole(context.Context) error {
 	if c.unread != nil {
 		return c.unread
 	}
 	for _, note := range c.inst.Notes {
 		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeInstanceNote, Object: "Instance " + c.inst.Name, Message: note})
 	}
-	if err := preflight.Refused(openParts(c.inst)); err != nil {
-		return err
-	}
-	sizes, err := config.Sizes(c.inst)
-	if err != nil {
-		return err
-	}
-	if err := config.CheckHeldSecrets(c.inst); err != nil {
-		return err
-	}
-	c.sizes, c.result.Workflows = sizes, c.inst.WorkflowNames()
+	return nil
+}
+
+// partsBound refuses parts of Workflows that nobody bound.
+func (c *converge) partsBound(context.Context) error { return preflight.Refused(openParts(c.inst)) }
+
+// sizesFit refuses Sizes that leave the Harness too little.
+func (c *converge) sizesFit(context.Context) (err error) {
+	c.sizes, err = config.Sizes(c.inst)
+	return err
+}
+
+// heldRules refuses held secrets that the configuration alone shows to be wrong.
+func (c *converge) heldRules(context.Context) error { return config.CheckHeldSecrets(c.inst) }
+
+// walked tells what the Workflows need.
+func (c *converge) walked(context.Context) error {
+	c.result.Workflows = c.inst.WorkflowNames()
 	c.tell(Walked{Agents: c.inst.AgentNames(), Workflows: c.inst.WorkflowNames()})
 	return nil
 }

@@ -94,20 +94,14 @@ func (c *converge) demands() []placement.Demand {
 	return demands
 }
 
-// decide checks what the configuration and the options alone decide, before any cluster is asked: how registries are reached, the images
-// that a product brings, the Kit's images and the platforms that are named.
-func (c *converge) decide(context.Context) error {
-	if err := c.reach(); err != nil {
-		return err
-	}
-	if err := c.bundle(); err != nil {
-		return err
-	}
-	kit, err := render.KitOf(c.inst.KitVersion, c.inst.KitRegistry)
-	if err != nil {
-		return err
-	}
-	c.input.Kit = kit
+// kitNames names the Kit's images.
+func (c *converge) kitNames(context.Context) (err error) {
+	c.input.Kit, err = render.KitOf(c.inst.KitVersion, c.inst.KitRegistry)
+	return err
+}
+
+// platformNames checks platforms that the configuration names, before any cluster is asked.
+func (c *converge) platformNames(context.Context) error {
 	if c.inst.Platforms == nil {
 		return nil
 	}

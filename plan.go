@@ -88,10 +88,11 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 	opts.Events = asPlanning(opts.Events)
 	run := &planning{converge: converge{opts: opts, result: &Result{}}, plan: &Plan{Version: PlanVersion}}
 	err := in(ctx, []step{
-		run.load, run.typecheck, run.walk, run.decide,
-		run.connect, run.floor, run.home, run.namespace, run.podLevelResources,
+		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
+		run.reach, run.bundle, run.kitNames, run.platformNames,
+		run.connect, run.floor, run.home, run.further, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
-		run.recall, run.images, run.priorityClasses, run.operator, run.tokens, run.objects, run.assembly,
+		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.objects, run.assembly,
 	})
 	run.fill()
 	return run.plan, err

@@ -1,6 +1,7 @@
 package jr2
 
 import (
+	"context"
 	"fmt"
 
 	"jr2.dev/jr2/images"
@@ -8,7 +9,7 @@ import (
 )
 
 // reach makes the way to registries.
-func (c *converge) reach() error {
+func (c *converge) reach(context.Context) error {
 	if err := c.opts.RegistryMirrors.Check(); err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (c *converge) registries() *images.Registry {
 }
 
 // bundle refuses Workspaces whose image is turned off: a Sandbox could not be made for them.
-func (c *converge) bundle() error {
+func (c *converge) bundle(context.Context) error {
 	bundle := c.opts.Bundle
 	if err := bundle.Check(); err != nil {
 		return err

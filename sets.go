@@ -26,7 +26,6 @@ const (
 
 // namespaceSet is the Instance's Namespace, which outlives every set.
 func (c *converge) namespaceSet() (*apply.Set, apply.Options, error) {
-	c.input.Instance, c.input.Namespace = c.inst, c.cluster.namespace
 	set, err := apply.NewSet(setNamespace, c.cluster.namespace, render.Namespace(c.input))
 	return set, apply.Options{Shared: true}, err
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -65,32 +66,31 @@ func (s HeldSecret) Bindings() (hosts []HostPort, headers []string, err error) {
 }
 
 // CheckHeldSecrets applies the rules of held secrets that need nothing but the configuration: names, values, hosts, headers, paths,
-// and that no value also reaches the Harness by another way. The first problem is a *FieldError; a value is never part of it.
+// and that no value also reaches the Harness by another way. Each secret's first problem is a *FieldError, several are joined; a value is never part of it.
 //
 // A converge calls it before it writes anything. Load and Validate do not, because the Orchestrator loads the same file where
 // neither the shell nor .env exists, so no value does.
 func CheckHeldSecrets(inst *Instance) error {
 	bound := map[string]string{} // "host:port header" → the secret that has it
 	names := map[string]bool{}
+	var errs []error
 	for i, held := range inst.Secrets {
-		path := fmt.Sprintf("secrets[%d]", i)
-		for _, check := range []func(*Instance, string, HeldSecret) error{checkHeldName, checkHeldValue, checkHeldHeaders, checkHeldPaths} {
-			if err := check(inst, path, held); err != nil {
-				return err
-			}
-		}
-		if names[held.Name] {
-			return inst.problem(hintSecrets, path+".name", "%q is held twice", held.Name)
-		}
-		names[held.Name] = true
-		if err := checkHeldHosts(inst, path, held, bound); err != nil {
+		errs = append(errs, checkHeld(inst, fmt.Sprintf("secrets[%d]", i), held, names, bound))
+	}
+	return errors.Join(append(errs, checkProviderKey(inst), checkHarnessReach(inst, names))...)
+}
+
+func checkHeld(inst *Instance, path string, held HeldSecret, names map[string]bool, bound map[string]string) error {
+	for _, check := range []func(*Instance, string, HeldSecret) error{checkHeldName, checkHeldValue, checkHeldHeaders, checkHeldPaths} {
+		if err := check(inst, path, held); err != nil {
 			return err
 		}
 	}
-	if err := checkProviderKey(inst); err != nil {
-		return err
+	if names[held.Name] {
+		return inst.problem(hintSecrets, path+".name", "%q is held twice", held.Name)
 	}
-	return checkHarnessReach(inst, names)
+	names[held.Name] = true
+	return checkHeldHosts(inst, path, held, bound)
 }
 
 func checkHeldName(inst *Instance, path string, held HeldSecret) error {

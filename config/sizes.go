@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // The Kit's numbers for one Sandbox (bytes and millicores).
 const (
@@ -38,27 +41,29 @@ type WorkspaceSize struct {
 	SharedMemory int64 `json:"sharedMemory"`
 }
 
-// Sizes resolves the Size of every Workspace, in the order of the Workflows and of their walks. The first Workspace whose Size
-// leaves the Harness less than HarnessFloor, or no cpu, is a *SizeError; the sizes before it come with the error.
+// Sizes resolves the Size of every Workspace, in the order of the Workflows and of their walks. A Workspace whose Size
+// leaves the Harness less than HarnessFloor, or no cpu, is a *SizeError, several are joined; the other sizes come with the error.
 //
 // A Machine that states either limit takes the other from the Kit; the Instance's default applies only to a Workspace that states
 // none, per field.
 func Sizes(inst *Instance) ([]WorkspaceSize, error) {
 	var sizes []WorkspaceSize
+	var errs []error
 	for _, wf := range inst.Workflows {
 		for _, ws := range wf.Workspaces {
 			size := ResolveSize(ws, inst.Sandbox.Resources)
 			size.Workflow = wf.Name
-			if size.Harness.Memory < HarnessFloor {
-				return sizes, &SizeError{WorkspaceSize: size, Short: "memory"}
+			switch {
+			case size.Harness.Memory < HarnessFloor:
+				errs = append(errs, &SizeError{WorkspaceSize: size, Short: "memory"})
+			case size.Harness.CPU <= 0:
+				errs = append(errs, &SizeError{WorkspaceSize: size, Short: "cpu"})
+			default:
+				sizes = append(sizes, size)
 			}
-			if size.Harness.CPU <= 0 {
-				return sizes, &SizeError{WorkspaceSize: size, Short: "cpu"}
-			}
-			sizes = append(sizes, size)
 		}
 	}
-	return sizes, nil
+	return sizes, errors.Join(errs...)
 }
 
 // ResolveSize resolves and splits the Size of one Workspace. It does not check the floor: Harness may come out negative.

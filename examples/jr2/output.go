@@ -37,7 +37,7 @@ func newPrinter(output string, streams Streams) (printer, error) {
 	return nil, fmt.Errorf("--output %q: want text or json", output)
 }
 
-// textPrinter writes lines to stderr; stdout stays empty but for a plan.
+// textPrinter writes lines to stderr; stdout stays empty but for a plan or a report.
 type textPrinter struct {
 	out     io.Writer
 	err     io.Writer
@@ -46,8 +46,8 @@ type textPrinter struct {
 
 func (p textPrinter) event(e jr2.Event) { p.narrate(e) }
 func (p textPrinter) done(result any) {
-	if plan, ok := result.(*jr2.Plan); ok {
-		plan.WriteText(p.out) //nolint:errcheck // a closed pipe is the reader's wish
+	if text, ok := result.(interface{ WriteText(io.Writer) error }); ok {
+		text.WriteText(p.out) //nolint:errcheck // a closed pipe is the reader's wish
 	}
 }
 func (p textPrinter) failed(err error) { fmt.Fprintln(p.err, jr2.NarrateError(err)) }

@@ -1,0 +1,21 @@
+package jr2
+
+import (
+	"context"
+
+	"jr2.dev/jr2/preflight"
+)
+
+// further runs the checks that stand on nothing but what was read before: those of package preflight and the caller's.
+func (c *converge) further(ctx context.Context) error {
+	findings, err := preflight.Run(ctx, c.opts.Checks, preflight.RunOptions{Choice: c.choice})
+	if err != nil {
+		return err
+	}
+	for _, finding := range findings {
+		if finding.Severity != preflight.Refuse {
+			c.note(finding)
+		}
+	}
+	return preflight.Refused(findings)
+}

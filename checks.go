@@ -1,0 +1,142 @@
+package jr2
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"jr2.dev/jr2/preflight"
+)
+
+// ReportVersion is the version of a Report's JSON form. It moves when a reader of the last one would go wrong.
+const ReportVersion = 1
+
+// A Report is everything that was found about an Instance and a cluster. It holds no value of a Secret.
+type Report struct {
+	Version    int    `json:"version"`
+	Instance   string `json:"instance,omitempty"`
+	Context    string `json:"context,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Findings are in the order in which a converge would come to them; equal clusters give equal lists.
+	Findings []preflight.Finding `json:"findings"`
+}
+
+// Err is a *Refusal with the findings that would stop a converge, or nil.
+func (r *Report) Err() error { return preflight.Refused(r.Findings) }
+
+// Check says what stands in the way of a Converge with these options, and what would hurt later: every finding at once, where a converge
+// ends at the first that refuses. It writes nothing and asks nobody: it makes the looks of a converge, decides as MakePlan does, and runs
+// the checks of package preflight and Options.Checks.
+//
+// A look that stands on another that failed is left out: without a readable configuration nobody asks the cluster, and in a namespace that is
+// another's nothing more is looked at. What could not be looked at for another reason is a Note.
+//
+// The Report is never nil. The error is that of ctx alone: what is found wrong is a finding, of whatever kind.
+func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report, error) {
+	opts.Events, opts.Plan = nil, nil // findings are the answer
+	run := &checking{
+		planning: planning{converge: converge{opts: opts, choice: choice, result: &Result{}}, plan: &Plan{Version: PlanVersion}},
+		failed:   map[string]bool{}, ending: map[preflight.Finding]bool{},
+	}
+	err := run.all(ctx)
+	found := run.result
+	report := &Report{
+		Version: ReportVersion, Instance: found.Instance, Context: found.Context, Namespace: found.Namespace, Kubernetes: found.Kubernetes,
+		Findings: []preflight.Finding{},
+	}
+	for _, f := range distinct(found.Findings) {
+		if choice.Takes(f.Code) || run.ending[f] {
+			report.Findings = append(report.Findings, f)
+		}
+	}
+	return report, err
+}
+
+// checking is a plan that goes on where a converge would stop.
+type checking struct {
+	planning
+	failed map[string]bool            // looks that others can't stand on, by name
+	ending map[preflight.Finding]bool // what kept others from looking; it is told whatever was chosen
+}
+
+// A lookStep is one step of a check.
+type lookStep struct {
+	name  string
+	needs []string
+	do    step
+}
+
+// looks are those of a plan in its order, with the steps that end at the first fault taken apart.
+func (k *checking) looks() []lookStep {
+	return []lookStep{
+		{"instance", nil, k.load},
+		{"types", []string{"instance"}, k.typecheck},
+		{"workflows", []string{"instance"}, k.readWhole},
+		{"parts", []string{"workflows"}, k.partsBound},
+		{"sizes", []string{"workflows"}, k.sizesFit},
+		{"held secrets", []string{"instance"}, k.heldRules},
+		{"registries", []string{"instance"}, k.reach},
+		{"bundle", []string{"workflows"}, k.bundle},
+		{"kit names", []string{"instance"}, k.kitNames},
+		{"platform names", []string{"instance"}, k.platformNames},
+		{"connect", []string{"instance"}, k.connect},
+		{"cluster", []string{"connect"}, k.floor},
+		{"home", []string{"cluster"}, k.home},
+		{"pod-level resources", []string{"home"}, k.podLevelResources},
+		{"platforms", []string{"cluster", "platform names"}, k.platforms},
+		{"sandbox nodes", []string{"platforms", "workflows"}, k.sandboxNodes},
+		{"kit", []string{"kit names"}, k.kit},
+		{"secrets", []string{"home"}, k.secrets},
+		{"recall", []string{"home"}, k.recall},
+		{"images", []string{"recall", "platforms", "workflows", "registries"}, k.images},
+		{"namespace", []string{"home"}, k.namespace},
+		{"priority classes", []string{"home"}, k.priorityClasses},
+		{"operator", []string{"home", "kit names"}, k.operator},
+		{"tokens", []string{"home"}, k.tokens},
+		{"objects", []string{"images", "tokens", "kit names"}, k.objects},
+		{"assembly", []string{"objects"}, k.assembly},
+		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
+		{"checks", []string{"home"}, k.further},
+	}
+}
+
+func (k *checking) all(ctx context.Context) error {
+	looks := k.looks()
+	for _, look := range looks {
+		if slices.ContainsFunc(look.needs, func(name string) bool { return k.failed[name] }) {
+			k.failed[look.name] = true
+			continue
+		}
+		err := look.do(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		k.failed[look.name] = endsLooks(err)
+		needed := slices.ContainsFunc(looks, func(other lookStep) bool { return slices.Contains(other.needs, look.name) })
+		k.gather(err, k.failed[look.name] && needed)
+	}
+	return nil
+}
+
+// gather keeps what an error says as findings; ending says that others can't look because of it.
+func (k *checking) gather(err error, ending bool) {
+	for _, f := range findingsOf(err, strings.TrimSpace("Instance "+k.result.Instance)) {
+		k.result.Findings = append(k.result.Findings, f)
+		if ending {
+			k.ending[f] = true
+		}
+	}
+}
+
+// endsLooks says that nothing can stand on a look that ended so. A refusal leaves enough, but for one of a namespace that can't be had.
+func endsLooks(err error) bool {
+	refusal := (*Refusal)(nil)
+	if err == nil || !errors.As(err, &refusal) {
+		return err != nil
+	}
+	return slices.ContainsFunc(refusal.Findings, func(f preflight.Finding) bool {
+		return f.Code == preflight.CodeNamespaceOwner || f.Code == preflight.CodeNamespaceName || f.Code == preflight.CodeNamespaceTerminating
+	})
+}
