@@ -149,6 +149,7 @@ type target struct {
 	resource  schema.GroupVersionResource
 	namespace string // "" for a resource without one
 	labels    labels.Set
+	home      *namespaceLabels // see labelsOf
 }
 
 // targets lists what webhooks may be asked about. The server never asks them about webhooks and admission policies.
@@ -175,24 +176,30 @@ func (l *setLook) targets() []target {
 		if gvk.Group == "" && gvk.Kind == "Endpoints" { // the one kind that is a plural
 			resource.Resource = "endpoints"
 		}
-		all = append(all, target{objectOf(o), resource, o.GetNamespace(), o.GetLabels()})
+		all = append(all, target{what: objectOf(o), resource: resource, namespace: o.GetNamespace(), labels: o.GetLabels()})
 	}
 	for _, w := range l.workloads {
 		if w.kind != "Pod" {
 			all = append(all, madeBy(w)...)
 		}
 	}
+	for i := range all {
+		all[i].home = l.labelsOf(all[i])
+	}
 	return all
 }
 
 // madeBy lists what the controllers make of a workload, with the pods first.
 func madeBy(w *workload) []target {
-	all := []target{{"the pods of " + w.object, corev1.SchemeGroupVersion.WithResource("pods"), w.namespace, w.pod.Labels}}
+	made := func(what, group, resource string) target {
+		return target{what: what + w.object, resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, namespace: w.namespace, labels: w.pod.Labels}
+	}
+	all := []target{made("the pods of ", "", "pods")}
 	switch w.kind {
 	case "Deployment":
-		all = append(all, target{"the ReplicaSets of " + w.object, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, w.namespace, w.pod.Labels})
+		all = append(all, made("the ReplicaSets of ", "apps", "replicasets"))
 	case "CronJob":
-		all = append(all, target{"the Jobs of " + w.object, schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, w.namespace, w.pod.Labels})
+		all = append(all, made("the Jobs of ", "batch", "jobs"))
 	}
 	return all
 }
@@ -225,7 +232,8 @@ type namespaceLabels struct {
 }
 
 // asks says whether the server asks the webhook about a target when that is made or changed, and whether that could be told.
-func (w *webhook) asks(t target, home *namespaceLabels) (asks, known bool) {
+func (w *webhook) asks(t target) (asks, known bool) {
+	home := t.home
 	if !w.objects.Matches(t.labels) || !slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool { return w.ruled(r, t) }) {
 		return false, true
 	}

@@ -36,12 +36,12 @@ func (l *setLook) webhooks(ctx context.Context) []Finding {
 	}
 	all, findings := l.closedWebhooks(ctx)
 	servers := serverReader{ctx: ctx, client: l.facts.Webhooks, known: map[string]serving{}}
-	unlabeled := []string{}
+	targets, unlabeled := l.targets(), []string{}
 	for _, w := range all {
 		var asked []string
 		unknown := false
-		for _, t := range l.targets() {
-			matches, known := w.asks(t, l.labelsOf(t))
+		for _, t := range targets {
+			matches, known := w.asks(t)
 			if unknown = unknown || !known; matches {
 				asked = append(asked, t.what)
 			}
@@ -120,7 +120,8 @@ func (l *setLook) blocksItself(w *webhook, found serving) []Finding {
 			continue
 		}
 		made := slices.DeleteFunc(madeBy(work), func(t target) bool {
-			matches, _ := w.asks(t, l.labelsOf(t))
+			t.home = l.labelsOf(t)
+			matches, _ := w.asks(t)
 			return !matches
 		})
 		if len(made) == 0 {
