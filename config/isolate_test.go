@@ -69,15 +69,15 @@ func TestIsolatedErrors(t *testing.T) {
 				"node_modules/deep/package.json": `{"main":"index.js"}`,
 				"node_modules/deep/index.js":     "export const x = " + strings.Repeat("a=>", 600<<10) + "1;",
 			})
-			start := time.Now()
-			_, err := config.Load(context.Background(), config.LoadOptions{Dir: dir, Isolate: isolated(t), Timeout: 3 * time.Second})
+			limit := time.Minute // only what is to end by it ends by it, however busy the machine is
+			if errors.Is(c.want, config.ErrTimeout) {
+				limit = time.Second
+			}
+			_, err := config.Load(context.Background(), config.LoadOptions{Dir: dir, Isolate: isolated(t), Timeout: limit})
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.say) {
 				t.Errorf("got %v", err)
 			}
-			t.Log(clipped(err), time.Since(start))
-			if took := time.Since(start); took > 15*time.Second {
-				t.Errorf("took %v", took)
-			}
+			t.Log(clipped(err))
 		})
 	}
 }
