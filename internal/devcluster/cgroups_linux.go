@@ -20,7 +20,7 @@ import (
 const (
 	cgroupRoot   = "/sys/fs/cgroup"
 	cgroupPrefix = tempPrefix + "node-"
-	// cgroupInit is where the node's own processes are with cgroup v2, which wants processes in leaves.
+	// cgroupInit is where machineScript puts the node's own processes with cgroup v2, which wants processes in leaves.
 	cgroupInit = "init"
 )
 
@@ -106,6 +106,14 @@ func (t cgroupTree) join() string {
 		files = append(files, filepath.Join(h.path, t.name, "cgroup.procs"))
 	}
 	return strings.Join(files, "\n")
+}
+
+// joinInside is join for the node's own processes after the first.
+func (t cgroupTree) joinInside() string {
+	if t.v2() {
+		return filepath.Join(t.hierarchies[0].path, t.name, cgroupInit, "cgroup.procs")
+	}
+	return t.join()
 }
 
 // mounts are NAME OPTIONS of the hierarchies, one a line; empty with v2, where there is one.

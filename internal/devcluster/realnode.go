@@ -41,10 +41,10 @@ type RealNodeOptions struct {
 // A RealNode is a kubelet with containerd and runc: its pods run. It is like a machine of its own, in namespaces of this one: its own
 // processes, mounts, network, host name and cgroups. Its kernel, memory and disk are this machine's.
 //
-// What works: pods with all that the kubelet gives them, pod-level resources and image volumes among it, init containers,
-// probes, logs, exec and port-forward through the API server, pods that talk to pods of other real nodes and to hostNetwork pods there,
-// the API server under the address that pods know (KUBERNETES_SERVICE_HOST). What does not: other Services (there is no
-// kube-proxy), DNS, hostPort, NetworkPolicy, and the world outside: no route leads from a pod to this machine or beyond.
+// What works: what the kubelet does for a pod (pod-level resources, image volumes and probes among it), logs and exec through the API
+// server, connections to pods and hostNetwork pods of all real nodes of the cluster, and to the API server under the address that
+// pods are given (KUBERNETES_SERVICE_HOST). What does not: other Services (there is no kube-proxy), DNS, hostPort,
+// NetworkPolicy, and the world outside: no route leads from a pod to this machine (but see Expose) or beyond.
 type RealNode struct {
 	// Name is the Node's. Address is its InternalIP; only real nodes of the same cluster can reach it.
 	Name, Address string
@@ -65,8 +65,9 @@ type RealNode struct {
 	// machine is the first process of the node's namespaces: all others end with it.
 	machine, containerd, kubelet *process
 	listeners                    []net.Listener
-	reached                      map[string]bool
-	closed                       bool
+	// ways lead from addresses in the node's network to addresses in this machine's.
+	ways   map[string]string
+	closed bool
 }
 
 // StartRealNode starts a node and returns when it is Ready. Where that can't work on this machine the error is an ErrNoRealNode.
@@ -134,7 +135,7 @@ func (n *RealNode) PowerOff() {
 	n.mu.Lock()
 	machine, listeners := n.machine, n.listeners
 	parts := []*process{n.kubelet, n.containerd}
-	n.machine, n.containerd, n.kubelet, n.listeners, n.reached = nil, nil, nil, nil, nil
+	n.machine, n.containerd, n.kubelet, n.listeners = nil, nil, nil, nil
 	n.mu.Unlock()
 	for _, listener := range listeners {
 		listener.Close() //nolint:errcheck // nobody is left to be told

@@ -21,10 +21,11 @@ type cgroupTree struct{}
 
 func newCgroupTree(string) (cgroupTree, error) { return cgroupTree{}, CanRealNode() }
 
-func (cgroupTree) join() string   { return "" }
-func (cgroupTree) mounts() string { return "" }
-func (cgroupTree) create() error  { return CanRealNode() }
-func (cgroupTree) remove() error  { return nil }
+func (cgroupTree) join() string       { return "" }
+func (cgroupTree) joinInside() string { return "" }
+func (cgroupTree) mounts() string     { return "" }
+func (cgroupTree) create() error      { return CanRealNode() }
+func (cgroupTree) remove() error      { return nil }
 
 func onOverlay(string) bool { return false }
 

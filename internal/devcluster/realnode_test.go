@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -234,10 +236,15 @@ func (n *realNodes) testPullSecret(t *testing.T) {
 func (n *realNodes) testNetwork(t *testing.T) {
 	host := n.pod("host", n.other, "busybox nc -ll -p 7000 -e echo from the host")
 	host.Spec.HostNetwork = true
-	runPod(t, n.client, n.pod("server", n.other, "busybox nc -ll -p 7000 -e echo from a pod"))
+	probed := n.pod("server", n.other, "busybox nc -ll -p 7000 -e echo from a pod")
+	probed.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(7000)}}, PeriodSeconds: 1}
+	runPod(t, n.client, probed)
 	runPod(t, n.client, host)
 	runPod(t, n.client, n.pod("client", n.small, "sleep 86400"))
-	server := n.waitPod(t, "server", "running", running)
+	server := n.waitPod(t, "server", "ready", func(pod *corev1.Pod) bool {
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
+	})
 	n.waitPod(t, "host", "running", running)
 	n.waitPod(t, "client", "running", running)
 	ask := func(ip, port string) string {
@@ -256,6 +263,15 @@ func (n *realNodes) testNetwork(t *testing.T) {
 	says(n.other.Address, "7000", "from the host")
 	says("$KUBERNETES_SERVICE_HOST", "443", "ended with 0")
 	says(n.other.Address, "7001", "refused")
+	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "from the test") })) //nolint:errcheck // seen below
+	defer here.Close()
+	exposed, err := n.small.Expose(here.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := execIn(t, n.cluster.Config(), "client", "busybox", "wget", "-qO-", "http://"+exposed); !strings.Contains(out, "from the test") {
+		t.Errorf("the test's own server says %q", out)
+	}
 	if err := n.other.Unplug(t.Context()); err != nil {
 		t.Fatal(err)
 	}

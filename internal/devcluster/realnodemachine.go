@@ -123,7 +123,6 @@ func (n *RealNode) startMachine(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	n.machine = machine
-	n.reached = map[string]bool{}
 	n.mu.Unlock()
 	n.cluster.watch(machine)
 	if err := n.connect(ctx, machine); err != nil {
@@ -146,15 +145,7 @@ func (n *RealNode) command(name string, args ...string) (string, []string, error
 	script := fmt.Sprintf(`for file in $1; do echo 0 >"$file"; done; shift
 exec nsenter --target %d --mount --uts --ipc --net --pid --cgroup --wd=/ env TMPDIR=/tmp HOME=/root \
 	PATH=%[2]s/containerd:%[2]s/runc:"$PATH" "$@"`, machine.cmd.Process.Pid, inside)
-	return "/bin/sh", append([]string{"-ec", script, "sh", n.joinInside(), name}, args...), nil
-}
-
-// joinInside are the files by which a process gets into the cgroups of the node's own processes.
-func (n *RealNode) joinInside() string {
-	if n.cgroups.mounts() != "" {
-		return n.cgroups.join()
-	}
-	return filepath.Join(filepath.Dir(n.cgroups.join()), "init", "cgroup.procs")
+	return "/bin/sh", append([]string{"-ec", script, "sh", n.cgroups.joinInside(), name}, args...), nil
 }
 
 // runInside starts a component in the node.
@@ -184,25 +175,6 @@ func (n *RealNode) startContainerd(ctx context.Context) error {
 		}
 		return conn.Close()
 	})
-}
-
-// reach lets the node reach an address of this machine's loopback, under the address that is given for it in there.
-func (n *RealNode) reach(in, address string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.machine == nil || n.reached[in] {
-		return nil
-	}
-	listeners, err := listenIn(n.machine, []string{in})
-	if err != nil {
-		return err
-	}
-	n.reached[in] = true
-	n.listeners = append(n.listeners, listeners...)
-	for _, listener := range listeners {
-		go forward(listener, func() (net.Conn, error) { return net.Dial("tcp", address) })
-	}
-	return nil
 }
 
 // forwardKubelet lets this machine reach the kubelet: the API server dials it for logs and exec.
@@ -250,6 +222,7 @@ func (c *Cluster) newRealNode(options RealNodeOptions, bins nodeBinaries) (*Real
 		return nil, errors.Join(fmt.Errorf("a cluster has at most %d", maxRealNodes), n.dir.close())
 	}
 	n.Address = nodeAddress(n.index)
+	n.ways = map[string]string{c.apiAddress(): c.apiAddress(), kubernetesService + ":443": c.apiAddress()}
 	n.spawner = newSpawner()
 	c.realNodes = append(c.realNodes, n)
 	return n, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os/exec"
 	"strconv"
 )
@@ -51,19 +52,56 @@ echo 1 >/proc/sys/net/ipv4/ip_forward`, n.Address)
 	if err != nil {
 		return err
 	}
-	server := n.cluster.apiAddress()
-	if err := n.reach(server, server); err != nil {
-		return err
-	}
-	if err := n.reach(kubernetesService+":443", server); err != nil {
-		return err
-	}
-	for _, registry := range n.options.Registries {
-		if err := n.reach(registry.Host, registry.Host); err != nil {
+	return n.openWays()
+}
+
+// openWays opens all ways again, after a start.
+func (n *RealNode) openWays() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for in, out := range n.ways {
+		if err := n.open(in, out); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reach lets the node, and what in its network can reach the address, reach an address of this machine.
+func (n *RealNode) reach(in, out string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ways[in] == out {
+		return nil
+	}
+	n.ways[in] = out
+	if n.machine == nil {
+		return nil
+	}
+	return n.open(in, out)
+}
+
+func (n *RealNode) open(in, out string) error {
+	listeners, err := listenIn(n.machine, []string{in})
+	if err != nil {
+		return err
+	}
+	n.listeners = append(n.listeners, listeners...)
+	for _, listener := range listeners {
+		go forward(listener, func() (net.Conn, error) { return net.Dial("tcp", out) })
+	}
+	return nil
+}
+
+// Expose lets pods reach a server of this machine, such as a test's own on "127.0.0.1:PORT", and returns the address that they use. It
+// holds as long as the node lives.
+func (n *RealNode) Expose(address string) (string, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	in := net.JoinHostPort(n.Address, port)
+	return in, n.reach(in, address)
 }
 
 // Unplug cuts the node off from the other nodes: what is sent to it gets no answer. It stays Ready, because its kubelet reaches the API
