@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/devcluster"
@@ -34,7 +37,8 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	dir := filepath.Join(cache, "jr2-embedded")
 	log := func(line string) { fmt.Fprintln(progress, "embedded: "+line) }
 	// Three nodes, so that what must run on different nodes can.
-	nodes := []devcluster.Node{{Name: "node-1"}, {Name: "node-2"}, {Name: "node-3"}}
+	disk := corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("100Gi")} // a Sandbox requests 10Gi of it
+	nodes := []devcluster.Node{{Name: "node-1", Allocatable: disk}, {Name: "node-2", Allocatable: disk}, {Name: "node-3", Allocatable: disk}}
 	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: nodes, Context: "embedded", Log: log})
 	if err != nil {
 		return nil, notStarted(err, dir)
