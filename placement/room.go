@@ -85,15 +85,16 @@ func Room(pod *corev1.Pod, facts *Facts, opts RoomOptions) Headroom {
 	if room.More < 0 {
 		room.More, room.AtLeast = 0, true
 	}
-	room.look(facts)
+	room.look(facts, opts)
 	return room
 }
 
-// look counts who waits and names what was not read.
-func (h *Headroom) look(facts *Facts) {
+// look counts who waits and names what was not read. Who gives way does not compete.
+func (h *Headroom) look(facts *Facts, opts RoomOptions) {
 	for i := range facts.Pods {
 		switch pod := &facts.Pods[i]; {
 		case pod.Spec.NodeName != "" || ended(pod) || pod.DeletionTimestamp != nil:
+		case opts.GivesWay != nil && opts.GivesWay(pod):
 		case len(pod.Spec.SchedulingGates) > 0:
 			h.Gated++
 		default:

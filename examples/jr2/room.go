@@ -6,10 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 
 	"jr2.dev/jr2/placement"
+	"jr2.dev/jr2/placement/warm"
 )
 
 // asked holds the flags of `jr2 room`.
@@ -89,8 +91,20 @@ func (a *asked) look(ctx context.Context) (*placement.Headroom, error) {
 	if _, there := facts.Namespaces[namespace]; facts.Namespaces != nil && !there {
 		return nil, fmt.Errorf("%s has no namespace %s, so no quota speaks of it — name another with -n", c.context, namespace)
 	}
-	room := placement.Room(placement.SandboxPod(namespace, share, a.rules), facts, placement.RoomOptions{Objects: placement.SandboxObjects()})
+	room := placement.Room(placement.SandboxPod(namespace, share, a.rules), facts, placement.RoomOptions{
+		Objects: placement.SandboxObjects(), GivesWay: warm.GivesWayTo(a.class(facts)),
+	})
 	return &room, nil
+}
+
+// class is that of the Sandboxes; nil when the cluster has none of that name, or nobody may read it.
+func (a *asked) class(facts *placement.Facts) *schedulingv1.PriorityClass {
+	for i := range facts.PriorityClasses {
+		if facts.PriorityClasses[i].Name == a.rules.PriorityClassName {
+			return &facts.PriorityClasses[i]
+		}
+	}
+	return nil
 }
 
 // share is what was asked, and the Kit's for what was not.

@@ -253,8 +253,18 @@ func TestRoomBehindPlaceholders(t *testing.T) {
 	if more := placement.Room(sandbox, facts, placement.RoomOptions{}).More; more != 0 {
 		t.Errorf("%d fit beside it", more)
 	}
-	if more := placement.Room(sandbox, facts, placement.RoomOptions{GivesWay: warm.IsPlaceholder}).More; more != 1 {
-		t.Errorf("%d fit in its place", more)
+	placeholder.Spec.Priority = ptr(int32(-10))
+	facts.Pods = []corev1.Pod{*placeholder}
+	class := func(value int32, policy *corev1.PreemptionPolicy) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{Value: value, PreemptionPolicy: policy}
+	}
+	for _, test := range []struct {
+		class *schedulingv1.PriorityClass
+		more  int64
+	}{{nil, 0}, {class(0, nil), 1}, {class(0, ptr(corev1.PreemptLowerPriority)), 1}, {class(1000, ptr(corev1.PreemptNever)), 0}, {class(-10, nil), 0}, {class(-9, nil), 1}} {
+		if more := placement.Room(sandbox, facts, placement.RoomOptions{GivesWay: warm.GivesWayTo(test.class)}).More; more != test.more {
+			t.Errorf("class %+v: %d fit in its place", test.class, more)
+		}
 	}
 }
 

@@ -194,6 +194,22 @@ func (p *pool) runs(name string) (node string) {
 	return node
 }
 
+// told waits until the scheduler says of a pod that it fits nowhere.
+func (p *pool) told(name string) {
+	p.Helper()
+	p.eventually("pod "+name+" is told that it does not fit", func() error {
+		pod, err := p.client.CoreV1().Pods(p.name).Get(p.Context(), name, metav1.GetOptions{})
+		must(p, err)
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+				p.Log(c.Message)
+				return nil
+			}
+		}
+		return errors.New("the scheduler has not spoken")
+	})
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -259,17 +275,7 @@ func TestNeverPreempts(t *testing.T) {
 	p.sandbox("first", 1000, corev1.PreemptNever)
 	p.runs("first")
 	p.sandbox("second", 1000, corev1.PreemptNever)
-	p.eventually("the second is told that it does not fit", func() error {
-		pod, err := p.client.CoreV1().Pods(p.name).Get(p.Context(), "second", metav1.GetOptions{})
-		must(t, err)
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-				t.Log(c.Message)
-				return nil
-			}
-		}
-		return errors.New("the scheduler has not spoken")
-	})
+	p.told("second")
 	if held := warm.Standing(p.pods()); len(held.Nodes) != 1 {
 		t.Fatalf("got %+v", held)
 	}
@@ -278,6 +284,36 @@ func TestNeverPreempts(t *testing.T) {
 	p.runs("third")
 	p.runs("first")
 	p.holds(1)
+}
+
+// TestRoomAgrees: so many Sandboxes as Room says run, and the next waits, with placeholders in the way and one waiting.
+func TestRoomAgrees(t *testing.T) {
+	p := newPool(t, 2, 1, 0)
+	p.sandbox("before", 0, corev1.PreemptLowerPriority)
+	p.runs("before")
+	p.keep(nil, held(func(c *warm.Capacity) { c.Replicas = ptr(int32(3)) }))
+	p.eventually("two nodes are held", func() error {
+		if held := warm.Standing(p.pods()); len(held.Nodes) != 2 || len(held.Waiting) != 1 {
+			return fmt.Errorf("got %+v", held)
+		}
+		return nil
+	})
+	facts, err := placement.ReadFacts(t.Context(), placement.Sources{
+		Nodes: p.client.CoreV1().Nodes(), Pods: p.client.CoreV1().Pods(p.name), PriorityClasses: p.client.SchedulingV1().PriorityClasses()})
+	must(t, err)
+	lower := corev1.PreemptLowerPriority
+	pod := placement.SandboxPod(p.name, placement.KitShare(), p.sandboxes().Rules)
+	room := placement.Room(pod, facts, placement.RoomOptions{GivesWay: warm.GivesWayTo(&schedulingv1.PriorityClass{PreemptionPolicy: &lower})})
+	if beside := placement.Room(pod, facts, placement.RoomOptions{}); room.More != 2 || room.Waiting != 0 || beside.More != 0 || beside.Waiting != 1 {
+		t.Fatalf("room for %d and %d wait; beside placeholders %d and %d", room.More, room.Waiting, beside.More, beside.Waiting)
+	}
+	for n := range room.More {
+		p.sandbox(fmt.Sprintf("sandbox-%d", n), 0, corev1.PreemptLowerPriority)
+		p.runs(fmt.Sprintf("sandbox-%d", n))
+	}
+	p.holds(3)
+	p.sandbox("one-more", 0, corev1.PreemptLowerPriority)
+	p.told("one-more")
 }
 
 // TestImagesOnSandboxNodes: one pod on each node where Sandboxes land and on no other, also on one that comes later.

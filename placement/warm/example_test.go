@@ -122,11 +122,17 @@ func ExampleStanding() {
 	// Output: [w-1] 0
 }
 
-// Placeholders give way, so Room counts their places.
 func ExampleIsPlaceholder() {
-	facts := &placement.Facts{Nodes: []corev1.Node{}, Pods: []corev1.Pod{}}
-	pod := placement.SandboxPod("team-a", placement.KitShare(), placement.Rules{})
-	room := placement.Room(pod, facts, placement.RoomOptions{GivesWay: warm.IsPlaceholder})
-	fmt.Println(room.More)
-	// Output: 0
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{warm.Label: warm.LabelPlaceholder}}}
+	fmt.Println(warm.IsPlaceholder(pod))
+	// Output: true
+}
+
+// Placeholders give way to Sandboxes that preempt, so Room counts their places.
+func ExampleGivesWayTo() {
+	priority := int32(-10)
+	placeholder := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{warm.Label: warm.LabelPlaceholder}}, Spec: corev1.PodSpec{Priority: &priority}}
+	options := placement.RoomOptions{GivesWay: warm.GivesWayTo(&schedulingv1.PriorityClass{Value: 0})}
+	fmt.Println(options.GivesWay(placeholder), warm.GivesWayTo(nil) == nil)
+	// Output: true true
 }

@@ -4,14 +4,26 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"jr2.dev/jr2/placement"
 )
 
-// IsPlaceholder says of a pod that it is a placeholder, of this Instance or another, and goes when a Sandbox comes. It is the
-// ExplainOptions.GivesWay and RoomOptions.GivesWay of Sandboxes that may preempt.
+// IsPlaceholder says of a pod that it is a placeholder, of this Instance or another.
 func IsPlaceholder(pod *corev1.Pod) bool { return pod.Labels[Label] == LabelPlaceholder }
+
+// GivesWayTo says which pods go when a Sandbox of this priority class comes: placeholders below its value, and none when it preempts nobody. It is
+// the ExplainOptions.GivesWay and the RoomOptions.GivesWay of such a Sandbox. For a class that nobody knows, nil: nothing goes.
+func GivesWayTo(class *schedulingv1.PriorityClass) func(*corev1.Pod) bool {
+	if class == nil || class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever {
+		return nil
+	}
+	value := class.Value
+	return func(pod *corev1.Pod) bool {
+		return IsPlaceholder(pod) && pod.Spec.Priority != nil && *pod.Spec.Priority < value
+	}
+}
 
 // Held is what placeholders do at the moment.
 type Held struct {
