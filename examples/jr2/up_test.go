@@ -33,7 +33,8 @@ const interruptedLine = "error: interrupted — run it again to complete what wa
 
 func TestUp(t *testing.T) {
 	cluster := devcluster.ForTest(t, devcluster.Options{Context: "shared"})
-	isolated(t) // after the start: the executables of the cluster are kept in the home
+	w := newWorkshop(t)
+	isolated(t) // after the starts: the executables of the cluster and the builder are kept in the home
 	config := cluster.Config()
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -48,6 +49,7 @@ func TestUp(t *testing.T) {
 	t.Run("two at once", s.testTwoAtOnce)
 	t.Run("interrupted while it waits for another", s.testInterruptedAtTheLock)
 	t.Run("interrupted by a signal", s.testSignal)
+	t.Run("builders", func(t *testing.T) { s.testBuilders(t, w) })
 	t.Run("down", s.testDown)
 	t.Run("interrupted while it waits for pods", s.testInterruptedAtTheRollout)
 }
