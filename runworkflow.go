@@ -30,7 +30,10 @@ func Run(ctx context.Context, opts RunOptions) (*RunResult, error) {
 			Events: opts.Events,
 		}},
 	}
-	err := in(ctx, []step{run.load, run.home, run.recall, run.compare, run.compose, run.provision})
+	err := in(ctx, []step{run.load, run.home, run.recall, run.compare, run.compose})
+	if err == nil {
+		err = run.provision(ctx) // the end of ctx is no error of a run that is held
+	}
 	if err != nil {
 		run.result.Error = err.Error()
 		if lost := (*provision.LostError)(nil); errors.As(err, &lost) {
@@ -177,6 +180,9 @@ func workspaceOf(box *provision.Provisioned) []provision.Workspace {
 	var workspaces []provision.Workspace
 	for _, run := range provision.RunsOf([]v1alpha1.Sandbox{*box.Sandbox}) {
 		workspaces = append(workspaces, run.Workspaces...)
+	}
+	for i := range workspaces {
+		workspaces[i].State = box.State
 	}
 	return workspaces
 }

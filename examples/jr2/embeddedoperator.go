@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"jr2.dev/jr2/placement/controller"
 	"jr2.dev/jr2/placement/v1alpha1"
@@ -29,6 +31,7 @@ func operate(ctx context.Context, cfg *rest.Config) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded operator: %w", err)
 	}
+	log.SetLogger(logr.Discard())
 	// What a run still does when it was interrupted needs no operator.
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
