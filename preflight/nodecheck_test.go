@@ -43,7 +43,7 @@ func TestNodeChecks(t *testing.T) {
 	world := checkWorld{cluster: cluster, client: clientFor(t, config)}
 	for name, test := range map[string]func(*testing.T, checkWorld){
 		"privileged": testPrivileged, "modules": testModules, "ports": testPorts, "mount": testMount, "nodes that can't": testUnchecked,
-		"leftovers": testLeftovers, "cut off": testCutOff, "no rights": testNoRights, "no shell": testTroubledPods,
+		"leftovers": testLeftovers, "cut off": testCutOff, "no rights": testNoRights, "no shell": testTroubledPods, "no namespace": testNoNamespace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -448,6 +448,23 @@ func testNoRights(t *testing.T, w checkWorld) {
 		}
 		if findings, err := checks.Modules(t.Context(), w.nodes(t, "n1"), "nfsd"); !apierrors.IsForbidden(err) || findings != nil {
 			t.Errorf("got %v, %v", findings, err)
+		}
+	}
+}
+
+// testNoNamespace: a namespace that is not there, or is going, is no fault of a node.
+func testNoNamespace(t *testing.T, w checkWorld) {
+	going := w.namespace(t, "going", "privileged")
+	_, err := w.client.CoreV1().ConfigMaps(going).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/hold"}}}, metav1.CreateOptions{})
+	must(t, err)
+	must(t, w.client.CoreV1().Namespaces().Delete(t.Context(), going, metav1.DeleteOptions{}))
+	for namespace, is := range map[string]func(error) bool{"nowhere": apierrors.IsNotFound, going: apierrors.IsForbidden} {
+		checks := preflight.NodeChecks{Client: w.client.CoreV1(), Namespace: namespace}
+		if findings, err := checks.Modules(t.Context(), w.nodes(t, "n1"), "nfsd"); !is(err) || findings != nil {
+			t.Errorf("%s: got %v, %v", namespace, findings, err)
+		}
+		if findings, err := checks.Privileged(t.Context()); !is(err) || findings != nil {
+			t.Errorf("%s: got %v, %v", namespace, findings, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -86,7 +87,7 @@ func (r *nodeChecking) run(ctx context.Context, pod *corev1.Pod) (end ending, er
 	made, err := createPatiently(limited, func(ctx context.Context) (*corev1.Pod, error) {
 		return r.pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: "jr2"})
 	})
-	if refused, ok := refusalOf(err); ok {
+	if refused, ok := refusalOf(err); ok && refused.class != refusedNamespaceMissing && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ending{why: refused.words}, nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -26,20 +27,7 @@ func TestNodeChecksOnRealNodes(t *testing.T) {
 		devcluster.Missing(t, err.Error())
 	}
 	client := clientFor(t, cluster.Config())
-	var nodes []corev1.Node
-	var real []*devcluster.RealNode
-	for _, name := range []string{"agents-1", "sandboxes-1"} {
-		node, err := cluster.StartRealNode(t.Context(), devcluster.RealNodeOptions{Name: name, Registries: []*devcluster.Registry{registry},
-			Taints: []corev1.Taint{{Key: "pool", Value: name, Effect: corev1.TaintEffectNoSchedule}}})
-		if errors.Is(err, devcluster.ErrNoRealNode) {
-			devcluster.Missing(t, err.Error())
-		}
-		must(t, err)
-		real = append(real, node)
-		now, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-		must(t, err)
-		nodes = append(nodes, *now)
-	}
+	real, nodes := realNodes(t, cluster, client, registry, "agents-1", "sandboxes-1")
 	checks := preflight.NodeChecks{Client: client.CoreV1(), Image: image}
 	there := loadedModule(t)
 	findings, err := checks.Modules(t.Context(), nodes, there, "jr2_no_such_module")
@@ -66,6 +54,31 @@ func TestNodeChecksOnRealNodes(t *testing.T) {
 		t.Fatalf("got %+v", findings)
 	}
 	t.Log(findings[0].Message)
+}
+
+// realNodes start beside each other.
+func realNodes(t *testing.T, cluster *devcluster.Cluster, client kubernetes.Interface, registry *devcluster.Registry, names ...string) ([]*devcluster.RealNode, []corev1.Node) {
+	t.Helper()
+	real, nodes := make([]*devcluster.RealNode, len(names)), make([]corev1.Node, len(names))
+	var group errgroup.Group
+	for i, name := range names {
+		group.Go(func() (err error) {
+			real[i], err = cluster.StartRealNode(t.Context(), devcluster.RealNodeOptions{Name: name, Registries: []*devcluster.Registry{registry},
+				Taints: []corev1.Taint{{Key: "pool", Value: name, Effect: corev1.TaintEffectNoSchedule}}})
+			return err
+		})
+	}
+	err := group.Wait()
+	if errors.Is(err, devcluster.ErrNoRealNode) {
+		devcluster.Missing(t, err.Error())
+	}
+	must(t, err)
+	for i, name := range names {
+		node, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		must(t, err)
+		nodes[i] = *node
+	}
+	return real, nodes
 }
 
 // listen has somebody listen on the port of the mount.
