@@ -6,8 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/internal/devcluster"
 )
@@ -41,7 +41,7 @@ func TestRealNodes(t *testing.T) {
 		devcluster.Missing(t, err.Error())
 	}
 	n := &realNodes{
-		cluster: devcluster.ForTest(t, devcluster.Options{Nodes: []devcluster.Node{}, NodeGrace: 10 * time.Second}),
+		cluster: devcluster.ForTest(t, devcluster.Options{Nodes: []devcluster.Node{}, NodeGrace: 8 * time.Second}),
 		pulls:   startRegistry(t, devcluster.RegistryOptions{}),
 	}
 	n.client = clientFor(t, n.cluster.Config())
@@ -58,7 +58,9 @@ func TestRealNodes(t *testing.T) {
 		},
 		Registries: []*devcluster.Registry{n.pulls},
 	})
-	n.other = devcluster.RealNodeForTest(t, n.cluster, devcluster.RealNodeOptions{Name: "other", Registries: []*devcluster.Registry{n.pulls}})
+	n.other = devcluster.RealNodeForTest(t, n.cluster, devcluster.RealNodeOptions{
+		Name: "other", Registries: []*devcluster.Registry{n.pulls}, Kubelet: map[string]any{"maxPods": 9},
+	})
 	t.Run("allocatable", n.testAllocatable)
 	t.Run("guaranteed", n.testGuaranteed)
 	t.Run("exit", n.testExit)
@@ -67,58 +69,6 @@ func TestRealNodes(t *testing.T) {
 	t.Run("no kubelet", n.testNoKubelet)
 	t.Run("power cut", n.testPowerCut)
 	t.Run("closed", n.testClosed)
-}
-
-// pod is a pod for the node that runs a script with a shell.
-func (n *realNodes) pod(name string, node *devcluster.RealNode, script string) *corev1.Pod {
-	now := int64(0)
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		NodeSelector:                  map[string]string{corev1.LabelHostname: node.Name},
-		Tolerations:                   []corev1.Toleration{{Key: "small", Operator: corev1.TolerationOpExists}},
-		TerminationGracePeriodSeconds: &now,
-		Containers:                    []corev1.Container{{Name: "main", Image: n.image, Command: []string{"sh", "-c", script}}},
-	}}
-}
-
-func sized(pod *corev1.Pod, memory string) *corev1.Pod {
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse(memory)}
-	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: size, Limits: size}
-	return pod
-}
-
-// waitPod waits until the pod is as the condition wants it.
-func (n *realNodes) waitPod(t *testing.T, name string, what string, condition func(*corev1.Pod) bool) *corev1.Pod {
-	t.Helper()
-	var pod *corev1.Pod
-	eventually(t, func(ctx context.Context) error {
-		var err error
-		pod, err = n.client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
-		if err == nil && !condition(pod) {
-			err = fmt.Errorf("%s is not %s: %+v", name, what, pod.Status)
-		}
-		return err
-	})
-	return pod
-}
-
-func running(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
-
-func (n *realNodes) waitLog(t *testing.T, name, want string) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		log, err := n.client.CoreV1().Pods("default").GetLogs(name, &corev1.PodLogOptions{}).DoRaw(ctx)
-		if err == nil && !strings.Contains(string(log), want) {
-			err = fmt.Errorf("the log of %s is %q", name, log)
-		}
-		return err
-	})
-}
-
-func (n *realNodes) deletePod(t *testing.T, name string) {
-	t.Helper()
-	if err := n.client.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (n *realNodes) testAllocatable(t *testing.T) {
@@ -132,6 +82,10 @@ func (n *realNodes) testAllocatable(t *testing.T) {
 	}
 	if node.Labels["pool"] != "sandboxes" || node.Labels[corev1.LabelArchStable] == "" || len(node.Spec.Taints) != 1 {
 		t.Errorf("the node has %v, %v", node.Labels, node.Spec.Taints)
+	}
+	other, err := n.client.CoreV1().Nodes().Get(t.Context(), "other", metav1.GetOptions{})
+	if err != nil || other.Status.Allocatable.Pods().String() != "9" {
+		t.Errorf("the other's is %v: %v", other.Status.Allocatable, err)
 	}
 	_, err = n.cluster.StartRealNode(t.Context(), devcluster.RealNodeOptions{
 		Name: "huge", Allocatable: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Pi")}})
@@ -282,22 +236,6 @@ func (n *realNodes) testNetwork(t *testing.T) {
 	says(server.Status.PodIP, "7000", "from a pod")
 }
 
-func (n *realNodes) waitNode(t *testing.T, name string, want corev1.ConditionStatus) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		node, err := n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == want {
-				return nil
-			}
-		}
-		return fmt.Errorf("its conditions are %+v", node.Status.Conditions)
-	})
-}
-
 // Pods do not notice that their kubelet is away.
 func (n *realNodes) testNoKubelet(t *testing.T) {
 	before := n.waitPod(t, "client", "running", running).Status.ContainerStatuses[0].ContainerID
@@ -349,49 +287,33 @@ func (n *realNodes) testClosed(t *testing.T) {
 	}
 }
 
-// execIn runs a command in the pod's container and returns its output, between the bytes of the protocol.
-func execIn(t *testing.T, config *rest.Config, pod string, command ...string) string {
-	t.Helper()
-	transport, err := rest.TransportFor(config)
+// A cluster that is kept keeps its nodes' images and pods.
+func TestRealNodeIsKept(t *testing.T) {
+	t.Parallel()
+	options := devcluster.Options{Dir: filepath.Join(t.TempDir(), "kept"), Nodes: []devcluster.Node{}}
+	cluster, err := devcluster.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := url.Values{"command": command, "stdout": {"true"}, "stderr": {"true"}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+"/api/v1/namespaces/default/pods/"+pod+"/exec?"+query.Encode(), nil)
+	// Where the node can't be had, the test ends here.
+	t.Cleanup(func() { cluster.Close() }) //nolint:errcheck // closed below
+	node := devcluster.RealNodeForTest(t, cluster, devcluster.RealNodeOptions{})
+	image, err := devcluster.BusyboxImage(runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-		"Sec-WebSocket-Protocol": "v5.channel.k8s.io",
-	} {
-		request.Header.Set(name, value)
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
+	if err := node.LoadImage(t.Context(), "localhost/loaded:1", image); err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	output, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("exec: %s %v %q", response.Status, err, output)
-	}
-	return string(output)
-}
-
-// processes are those of this machine whose command line starts with the text.
-func processes(t *testing.T, text string) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
+	pod := podSpec("localhost/loaded:1").Spec
+	pod.NodeName, pod.Containers[0].Command = node.Name, []string{"sleep", "86400"}
+	runs := &realNodes{client: clientFor(t, cluster.Config())}
+	runPod(t, runs.client, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Spec: pod})
+	runs.waitPod(t, "kept", "running", running)
+	if err := cluster.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var found []string
-	for _, entry := range entries {
-		line, err := os.ReadFile("/proc/" + entry.Name() + "/cmdline")
-		if err == nil && strings.HasPrefix(string(line), text) {
-			found = append(found, entry.Name())
-		}
-	}
-	return found
+	again := devcluster.ForTest(t, options)
+	devcluster.RealNodeForTest(t, again, devcluster.RealNodeOptions{})
+	runs.waitPod(t, "kept", "started again", func(pod *corev1.Pod) bool { return running(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1 })
 }
