@@ -53,7 +53,7 @@ func theYard(t *testing.T, archs ...string) *yard {
 	pool.AppendCertsFromPEM(registry.CA)
 	return &yard{
 		registry: registry, base: base, address: builder.Address,
-		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}},
+		transport: loopbackOnly{&http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -103,7 +104,7 @@ func (w *world) up(t *testing.T, dir string, change ...func(*jr2.Options)) told 
 	var lines bytes.Buffer
 	options := jr2.Options{
 		Dir: dir, Config: w.Config(), Context: contextName, Yes: true,
-		Env: map[string]string{},
+		Env: map[string]string{}, RegistryTransport: loopbackOnly{http.DefaultTransport},
 	}
 	narrate := jr2.Narrate(&lines)
 	options.Events = func(e jr2.Event) {
@@ -210,6 +211,16 @@ func (w *world) refusing(t *testing.T, method, path string) *rest.Config {
 		})
 	})(&options)
 	return options.Config
+}
+
+// loopbackOnly keeps the tests from public registries, as if there were no network.
+type loopbackOnly struct{ http.RoundTripper }
+
+func (l loopbackOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	if ip := net.ParseIP(r.URL.Hostname()); ip == nil || !ip.IsLoopback() {
+		return nil, &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}
+	}
+	return l.RoundTripper.RoundTrip(r)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
