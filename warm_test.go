@@ -6,16 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/warm"
 	"jr2.dev/jr2/preflight"
 )
 
-// TestWarm keeps the images of Sandboxes and a node ready, says that the Kit's class preempts nobody, and takes all of it away again.
+// TestWarm keeps the images of Sandboxes and a node ready, says that the Kit's class preempts nobody, and plans to take all of it away when it is no longer asked for.
 func TestWarm(t *testing.T) {
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
@@ -46,9 +48,27 @@ func TestWarm(t *testing.T) {
 	if instance := cold.layer(t, "instance"); instance.Count(apply.WillPrune) != 3 {
 		t.Errorf("what is no longer asked for stays:\n%s", instance)
 	}
-	must(t, w.down(t, "warm").err)
-	if _, err := w.client.SchedulingV1().PriorityClasses().Get(t.Context(), "jr2-placeholder-warm-10", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the placeholders' class is left: %v", err)
+}
+
+// TestDownRemovesThePlaceholdersClass takes away what lies outside the namespace, and nobody else's.
+func TestDownRemovesThePlaceholdersClass(t *testing.T) {
+	w := theWorld(t, node("a"))
+	w.home(t, "warm-gone", "my-instance")
+	classes := w.client.SchedulingV1().PriorityClasses()
+	stays := map[string]bool{"jr2-placeholder-warm-gone-10": false, "jr2-placeholder-warm-gone-20": false, "jr2-placeholder-warm-gone-b-10": true, "jr2-placeholder-warm-gone-7": true}
+	for name := range stays {
+		labels := map[string]string{warm.Label: warm.LabelPlaceholder, names.LabelInstance: "my-instance"}
+		if strings.HasSuffix(name, "-7") {
+			labels[names.LabelInstance] = "another"
+		}
+		_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Value: -10}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	must(t, w.down(t, "warm-gone").err)
+	for name, stays := range stays {
+		if _, err := classes.Get(t.Context(), name, metav1.GetOptions{}); stays && err != nil || !stays && !apierrors.IsNotFound(err) {
+			t.Errorf("PriorityClass %s: %v", name, err)
+		}
 	}
 }
 
