@@ -96,6 +96,7 @@ func (k *checking) looks() []lookStep {
 		{"operator", []string{"home", "kit names"}, k.operator},
 		{"tokens", []string{"home"}, k.tokens},
 		{"objects", []string{"images", "tokens", "kit names"}, k.objects},
+		{"pulls", []string{"images", "namespace", "tokens", "kit names"}, k.pulls},
 		{"assembly", []string{"objects"}, k.assembly},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
 		{"checks", []string{"home"}, k.further},

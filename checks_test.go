@@ -3,6 +3,7 @@ package jr2_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // check makes a report as `check` does, and fails the test when that writes something.
 func (w *world) check(t *testing.T, dir string, choice preflight.Choice, change ...func(*jr2.Options)) *jr2.Report {
 	t.Helper()
-	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Env: map[string]string{}}
+	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Env: map[string]string{}, RegistryTransport: loopbackOnly{http.DefaultTransport}}
 	for _, c := range change {
 		c(&options)
 	}

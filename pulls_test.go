@@ -50,11 +50,16 @@ func TestX04AConvergeLooksWhetherNodesCanPull(t *testing.T) {
 	must(t, err)
 	first := w.up(t, dir, into(namespace), private)
 	must(t, first.err)
-	for what, findings := range map[string][]preflight.Finding{"plan": plan.Findings, "converge": first.result.Findings} {
+	for what, findings := range map[string][]preflight.Finding{
+		"plan": plan.Findings, "converge": first.result.Findings, "check": w.check(t, dir, preflight.Choice{}, into(namespace), private).Findings,
+	} {
 		denied, unasked := find(findings, preflight.CodeImageCredentials), find(findings, preflight.CodeNotLookedAt)
 		if denied.Severity != preflight.Warn || denied.Object != "Instance my-instance" || denied.Fix != fix ||
 			!strings.HasPrefix(denied.Message, "Sandboxes of my-instance: the registry does not show "+image) || !strings.Contains(denied.Message, "(your own credentials can read it)") {
 			t.Errorf("%s: %+v in %+v", what, denied, findings)
+		}
+		if what == "check" { // after the converge: what runs was pulled
+			continue
 		}
 		if unasked.Severity != preflight.Note || !strings.Contains(unasked.Message, "ghcr.io/snapwich/jr2-harness:") {
 			t.Errorf("%s: %+v", what, unasked)
