@@ -37,7 +37,7 @@ func (r *run) step(ctx context.Context, o order) Step {
 		if err := r.ownedByOther(o.ref, now); err != nil {
 			return s.fails(WillConflict, err)
 		}
-		if r.proven(o, now, rec) {
+		if r.proven(o, now, rec) || r.heldAlready(ctx, o, now) {
 			s.Intent = WillLeave
 			return s
 		}

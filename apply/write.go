@@ -22,7 +22,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	}
 	rec := r.inv.records[o.ref.key()]
 	now := r.live.get(o.ref)
-	if now != nil && r.proven(o, now, rec) {
+	if now != nil && (r.proven(o, now, rec) || r.heldAlready(ctx, o, now)) {
 		rec.Ref = o.ref
 		return ObjectResult{Ref: o.ref, UID: string(now.UID), Action: Unchanged}, rec, nil
 	}
