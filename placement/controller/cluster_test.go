@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/placement/controller"
@@ -27,7 +29,11 @@ import (
 )
 
 // shared is the one real API server of this package's tests. Each test has a namespace of its own, and controllers that work there alone.
-var shared *devcluster.Cluster
+var (
+	shared *devcluster.Cluster
+	// withoutKinds is what Run said before the kinds were there.
+	withoutKinds error
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -36,6 +42,7 @@ func TestMain(m *testing.M) {
 			corev1.ResourceCPU: resource.MustParse("256"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("10000")}}}})
 		if err == nil {
 			defer cluster.Close()
+			withoutKinds = controller.Run(ctx, cluster.Config(), controller.Options{})
 			err = install(ctx, cluster)
 		}
 		if err != nil {
@@ -83,7 +90,7 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 			return nil, err
 		}
 	}
-	return client.NewWithWatch(cfg, client.Options{Scheme: all})
+	return client.NewWithWatch(cfg, client.Options{Scheme: all, Log: logr.New(log.NullLogSink{})})
 }
 
 // A site is a namespace and the admin's client for it.

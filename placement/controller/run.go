@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err := checkKinds(m.GetRESTMapper()); err != nil {
 		return err
 	}
-	live, err := client.New(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
+	live, err := client.New(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), Log: logger})
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,13 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 		}
 	}
 	m, err := manager.New(cfg, manager.Options{
-		Scheme:                        all,
-		Logger:                        logger,
-		Cache:                         cacheOptions(opts, logger),
+		Scheme: all,
+		Logger: logger,
+		Cache:  cacheOptions(opts, logger),
+		NewClient: func(cfg *rest.Config, o client.Options) (client.Client, error) {
+			o.Log = logger
+			return client.New(cfg, o)
+		},
 		Controller:                    ctrlconfig.Controller{SkipNameValidation: new(true), Logger: logger},
 		LeaderElection:                opts.LeaderElection,
 		LeaderElectionNamespace:       opts.LeaderElectionNamespace,

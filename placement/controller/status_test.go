@@ -268,7 +268,7 @@ func TestReposStatus(t *testing.T) {
 	}
 }
 
-func TestIdle(t *testing.T) {
+func TestIdleAt(t *testing.T) {
 	for name, test := range map[string]struct {
 		timeout   time.Duration
 		keepalive string
