@@ -121,19 +121,12 @@ func waitQuota(t *testing.T, ns string) {
 
 // A quota that is full now is waited for, in its own words, until others leave; or not, when the caller says so.
 func TestAFullQuotaIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
-	other := set(t, ns, `apiVersion: v1
-kind: Service
-metadata: {name: first, namespace: NS}
-spec: {ports: [{port: 80}]}
----
-apiVersion: v1
-kind: ResourceQuota
-metadata: {name: q, namespace: NS}
-spec: {hard: {count/services: 1}}`)
-	other.Name = "before"
-	mustApply(t, other, apply.Options{})
+	mustApply(t, mustSet(t, "quota", ns, "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: NS}\nspec: {hard: {count/services: 1}}"), apply.Options{})
 	waitQuota(t, ns)
+	// After the quota: what was there before is counted when the quota's controller has seen it.
+	mustApply(t, mustSet(t, "before", ns, "apiVersion: v1\nkind: Service\nmetadata: {name: first, namespace: NS}\nspec: {ports: [{port: 80}]}"), apply.Options{})
 	s := set(t, ns, "apiVersion: v1\nkind: Service\nmetadata: {name: second, namespace: NS}\nspec: {ports: [{port: 80}]}")
 	if _, err := apply.Apply(t.Context(), config(t), s, apply.Options{Retry: apply.Retry{Quota: -1}}); apply.Classify(err) != apply.ClassQuotaWait {
 		t.Fatalf("got %v", err)
