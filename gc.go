@@ -28,7 +28,8 @@ type GCOptions struct {
 	Env map[string]string
 	// Store holds the images. Nil looks for the Docker Engine.
 	Store images.Store
-	// Nodes are the kind cluster that the context is. Nil looks for its nodes in the Docker Engine when the context's name says that it is one.
+	// Nodes are the kind cluster that the context is. Nil looks for its nodes in the Docker Engine when the context's name says that it is one,
+	// and sweeps them only when they are the cluster's own.
 	Nodes *images.Kind
 	// DryRun removes nothing and says what would be removed.
 	DryRun bool
@@ -69,17 +70,37 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 		store = engine
 	}
 	done, err := images.Sweep(ctx, store, roots, sweep)
+	if ctx.Err() != nil {
+		return done, err
+	}
 	nodes := opts.Nodes
 	if nodes == nil && c.kind() != "" {
 		nodes = &images.Kind{Cluster: c.kind(), Docker: docker}
 		defer nodes.Close() //nolint:errcheck // nothing is left to say to it
+		var failed error
+		if nodes.Machines, failed = c.machines(ctx); failed != nil {
+			return done, errors.Join(err, fmt.Errorf("nothing was swept on nodes: %w", failed))
+		}
 	}
-	if nodes == nil || ctx.Err() != nil {
+	if nodes == nil {
 		return done, err
 	}
 	var failed error
 	done.Nodes, failed = images.SweepKind(ctx, nodes, roots, sweep)
 	return done, errors.Join(err, failed)
+}
+
+// machines are the machine ids of the cluster's nodes by name.
+func (c cluster) machines(ctx context.Context) (map[string]string, error) {
+	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	machines := map[string]string{}
+	for _, node := range list.Items {
+		machines[node.Name] = node.Status.NodeInfo.MachineID
+	}
+	return machines, nil
 }
 
 // imageRoots reads what anything of jr2 in the cluster names.

@@ -26,7 +26,7 @@ func TestKindNeedsNoRegistry(t *testing.T) {
 	cluster, err := kindnodes.Start(t.Context(), kindnodes.Options{Host: engine.Host, Cluster: "dev", Nodes: []string{"dev-control-plane"}})
 	must(t, err)
 	defer cluster.Close() //nolint:errcheck // the end of the test
-	w := theWorld(t, node("a"))
+	w := theWorld(t, node("a"), node("dev-control-plane"))
 	files := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM scratch\nCOPY Dockerfile /\n"}
 	dir := folder(t, files)
 	kind := func(o *jr2.Options) { o.Context, o.Env["DOCKER_HOST"] = "kind-dev", engine.Host }

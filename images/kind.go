@@ -33,6 +33,9 @@ type Kind struct {
 	// Bases says how the builder gets at the registries of base images: credentials, and the transport to fetch tokens with; nil means docker's
 	// own configuration.
 	Bases *Registry
+	// Machines are what the cluster whose roots count says of its nodes: the machine id (nodeInfo.machineID) by name, empty where it says none.
+	// Another machine may have a cluster of the same name: with Machines given, SweepKind looks first whether this one is meant.
+	Machines map[string]string
 	// Progress takes a Loading event for each node, one at a time; nil means none.
 	Progress func(Event)
 
@@ -72,6 +75,21 @@ func (e *NodeDownError) Error() string {
 		start = "unpause"
 	}
 	return fmt.Sprintf("node %s is down (its container is %s) — start it: docker %s %s", e.Node, e.State, start, e.Node)
+}
+
+// A StrangeNodeError says that a node in the Docker Engine is none of the cluster that was asked what it needs.
+type StrangeNodeError struct {
+	Cluster, Node string
+	// Here is the machine id of the node in the Docker Engine, There what the cluster says of the node of that name; empty when it has none.
+	Here, There string
+}
+
+func (e *StrangeNodeError) Error() string {
+	why := "the cluster has no node of that name"
+	if e.There != "" {
+		why = fmt.Sprintf("its machine id is %s, and the cluster's node has %s (a node that was just started tells a new one soon)", e.Here, e.There)
+	}
+	return fmt.Sprintf("node %s of the kind cluster %q in Docker belongs to another cluster than the context names: %s — nothing was swept on nodes", e.Node, e.Cluster, why)
 }
 
 // Nodes lists the nodes of the cluster by name, also those that are down. There being none is a *NoKindNodesError.

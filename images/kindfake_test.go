@@ -139,6 +139,8 @@ func (n *fakeNode) run(command []string, stdin io.Reader, stdout, stderr io.Writ
 	}
 	switch {
 	case line == "version":
+	case line == "cat /etc/machine-id":
+		fmt.Fprintln(stdout, "machine-"+n.name)
 	case line == "containerd config dump":
 		io.WriteString(stdout, "version = 3\n[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'overlayfs'\n") //nolint:errcheck // a test
 	case strings.HasPrefix(line, "images import"):

@@ -271,6 +271,47 @@ func TestKindSweepFaults(t *testing.T) {
 	}
 }
 
+// TestKindSweepsItsOwnNodes: a cluster of the same name on another machine is not swept by the needs of this one.
+func TestKindSweepsItsOwnNodes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		machines map[string]string
+		want     string
+	}{
+		"its own":            {map[string]string{"a": "machine-a", "b": "machine-b", "c": "gone"}, ""},
+		"no machine ids":     {map[string]string{"a": "", "b": ""}, ""},
+		"another machine":    {map[string]string{"a": "machine-a", "b": "other"}, "its machine id is machine-b, and the cluster's node has other"},
+		"no such node":       {map[string]string{"a": "machine-a"}, "the cluster has no node of that name"},
+		"a cluster of none":  {map[string]string{}, "the cluster has no node of that name"},
+		"what is unreadable": {map[string]string{"a": "machine-a", "b": "machine-b"}, "node b: which machine it is cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine, docker := newFakeEngine(t, "a", "b", "c")
+			engine.nodes[2].state = "exited" // says nothing
+			for _, node := range engine.nodes {
+				node.has(t, "docker.io/library/old:1", layered(t, amd64("7"), "x"))
+			}
+			if name == "what is unreadable" {
+				engine.nodes[1].fail = failing("cat", 1, "cat: no such file")
+			}
+			kind := &images.Kind{Cluster: "dev", Docker: docker, Machines: c.machines}
+			defer kind.Close() //nolint:errcheck // the end of the test
+			done, err := images.SweepKind(t.Context(), kind, &images.Roots{}, images.SweepOptions{})
+			var down *images.NodeDownError
+			if c.want == "" {
+				if !errors.As(err, &down) || len(done) != 2 || len(engine.nodes[0].names) != 0 {
+					t.Errorf("%+v %v", done, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(done) != 0 || len(engine.nodes[0].names) != 2 {
+				t.Errorf("%+v %v", done, err)
+			}
+		})
+	}
+}
+
 // TestPlanKindTakesOnePlatform: an archive holds one image.
 func TestPlanKindTakesOnePlatform(t *testing.T) {
 	t.Parallel()

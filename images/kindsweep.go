@@ -20,11 +20,16 @@ func (s NodeSweeping) String() string { return "node " + s.Node + ": " + s.Sweep
 // SweepKind sweeps every node of a kind cluster as Sweep does a Store. A node that is down, or that cannot be swept, stops no other; the joined
 // errors name it and come with what was done on the others.
 //
-// Roots must be those of that very cluster.
+// Roots must be those of that very cluster: where the nodes are not those of Kind.Machines nothing is swept, with a *StrangeNodeError.
 func SweepKind(ctx context.Context, k *Kind, roots *Roots, opts SweepOptions) ([]NodeSweeping, error) {
 	nodes, err := k.Nodes(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if k.Machines != nil {
+		if err := k.known(ctx, nodes); err != nil {
+			return nil, err
+		}
 	}
 	var out []NodeSweeping
 	var errs []error
@@ -43,6 +48,31 @@ func SweepKind(ctx context.Context, k *Kind, roots *Roots, opts SweepOptions) ([
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// known compares the nodes that run with what the cluster says of its own. What cannot be read is not the same.
+func (k *Kind) known(ctx context.Context, nodes []*KindNode) error {
+	for _, node := range nodes {
+		if node.Down() != nil {
+			continue
+		}
+		strange := &StrangeNodeError{Cluster: k.Cluster, Node: node.name}
+		var has bool
+		if strange.There, has = k.Machines[node.name]; !has {
+			return strange
+		}
+		if strange.There == "" {
+			continue
+		}
+		var id strings.Builder
+		if err := node.run(ctx, nil, &id, "cat", "/etc/machine-id"); err != nil { // where the kubelet has it from
+			return fmt.Errorf("node %s: which machine it is cannot be read, so nothing was swept on nodes: %w", node.name, err)
+		}
+		if strange.Here = strings.TrimSpace(id.String()); strange.Here != strange.There {
+			return strange
+		}
+	}
+	return nil
 }
 
 // Built implements Store. An image is what has one configuration, which is what the kubelet names it by: an import leaves it under a name, under

@@ -17,7 +17,7 @@ import (
 // TestGC runs the command against an API server of an empty cluster and a real Docker Engine. What is needed and what goes is tested where
 // it is decided.
 func TestGC(t *testing.T) {
-	forbidden := false
+	forbidden, machine := false, kindnodes.MachineID
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -27,6 +27,8 @@ func TestGC(t *testing.T) {
 		case strings.Contains(r.URL.Path, "/configmaps/"):
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		case strings.HasSuffix(r.URL.Path, "/nodes"):
+			fmt.Fprint(w, `{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"dev-control-plane"},"status":{"nodeInfo":{"machineID":"`+machine+`"}}}]}`)
 		case strings.HasSuffix(r.URL.Path, "/namespaces"):
 			fmt.Fprint(w, `{"kind":"NamespaceList","apiVersion":"v1","items":[]}`)
 		default:
@@ -65,6 +67,10 @@ func TestGC(t *testing.T) {
 	s, err = gc(engine.Host, "--context", "kind-dev")
 	if must(t, err); s.err.lastLine() != "node dev-control-plane: images: nothing to sweep (0 needed)" {
 		t.Errorf("got %s", s.err)
+	}
+	machine = "another"
+	if s, err = gc(engine.Host, "--context", "kind-dev"); err == nil || !strings.Contains(s.err.lastLine(), `belongs to another cluster than the context names: its machine id is `+kindnodes.MachineID) {
+		t.Errorf("%v: %s", err, s.err)
 	}
 	if s, err = gc("unix:///nowhere/docker.sock"); err == nil || !strings.Contains(s.err.lastLine(), "nothing was swept: Docker Engine at unix:///nowhere/docker.sock (DOCKER_HOST is set) does not answer") {
 		t.Errorf("%v: %s", err, s.err)

@@ -44,6 +44,9 @@ type Cluster struct {
 // nodeImage is a shell and containerd's configuration. containerd itself is mounted.
 const nodeImage = "kind-node:test"
 
+// MachineID is in /etc/machine-id of every node; a real one has its own.
+const MachineID = "6b1a2f0c4d5e4a7b8c9d0e1f2a3b4c5d"
+
 // containerdConfig lets containerd unpack where no overlay of an overlay can be made.
 const containerdConfig = `version = 3
 [plugins."io.containerd.cri.v1.images"]
@@ -163,12 +166,16 @@ func nodeFiles() (io.Reader, error) {
 			return nil, err
 		}
 	}
-	config := fmt.Sprintf(containerdConfig, runtime.GOARCH)
-	if err := out.WriteHeader(&tar.Header{Name: "etc/containerd/config.toml", Mode: 0o644, Size: int64(len(config))}); err != nil {
-		return nil, err
-	}
-	if _, err := io.WriteString(out, config); err != nil {
-		return nil, err
+	for name, text := range map[string]string{
+		"etc/containerd/config.toml": fmt.Sprintf(containerdConfig, runtime.GOARCH),
+		"etc/machine-id":             MachineID + "\n",
+	} {
+		if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return nil, err
+		}
 	}
 	return &files, out.Close()
 }
