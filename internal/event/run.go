@@ -25,7 +25,7 @@ type WorkspaceEntered struct {
 type PlacingWaiting struct {
 	Child   string `json:"child"`
 	Sandbox string `json:"sandbox"`
-	// On is "node", "quota" or "pod" (the API server does not take it), For the same in words.
+	// On is "node", "quota", "pod" (the API server does not take it) or "gate" (a scheduling gate holds it), For the same in words.
 	On  string `json:"on"`
 	For string `json:"for"`
 	// Message is in the words of the scheduler, the quota or the API server.

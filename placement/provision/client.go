@@ -82,7 +82,7 @@ func (c *client) all(ctx context.Context, selector string) ([]v1alpha1.Sandbox, 
 	}
 }
 
-// renew writes the lease. The UID keeps it from another Sandbox of the name: a mismatch is a conflict.
+// renew writes the lease. The UID keeps it from another Sandbox of the name, see anotherUID.
 func (c *client) renew(ctx context.Context, box *v1alpha1.Sandbox) error {
 	return c.patch(ctx, box.Name, map[string]any{
 		"uid": box.UID, "annotations": map[string]string{v1alpha1.AnnotationKeepalive: now()},

@@ -63,6 +63,8 @@ func (w Wait) What() string {
 		return "quota"
 	case OnPod:
 		return "the API server to take its pod"
+	case OnGate:
+		return "what gates it"
 	}
 	return "a node"
 }

@@ -2,10 +2,13 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/placement/v1alpha1"
@@ -43,7 +46,7 @@ func (c *client) keep(ctx context.Context, box *v1alpha1.Sandbox, delay, every t
 			tries, delay = 0, around(every)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		case apierrors.IsNotFound(err) || anotherUID(err):
 			return &LostError{Sandbox: box.Name, Child: box.Annotations[v1alpha1.AnnotationChild], Cause: ErrDeleted}
 		default:
 			failed(err)
@@ -51,6 +54,18 @@ func (c *client) keep(ctx context.Context, box *v1alpha1.Sandbox, delay, every t
 			delay = min(around(every), around(time.Duration(tries)*every/20))
 		}
 	}
+}
+
+// anotherUID says that a patch was meant for another object of the name: the server finds that a UID can't be changed, or calls it a conflict.
+func anotherUID(err error) bool {
+	if apierrors.IsConflict(err) {
+		return true
+	}
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // around spreads renewals, so that many leases of one start do not come due together for ever.

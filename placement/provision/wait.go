@@ -3,6 +3,7 @@ package provision
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +17,8 @@ const (
 	OnQuota = "quota"
 	// OnPod: the API server does not take the pod, for a reason that is no quota's: admission, rights, a webhook, a name that is taken.
 	OnPod = "pod"
+	// OnGate: a scheduling gate holds the pod, for example until a queueing system has room. No node is in the way, and no quota.
+	OnGate = "gate"
 )
 
 // An Outlook says whether waiting can help.
@@ -31,7 +34,7 @@ const (
 
 // A Wait is why a Sandbox has no node.
 type Wait struct {
-	// On is OnNode, OnQuota or OnPod.
+	// On is OnNode, OnQuota, OnPod or OnGate.
 	On string `json:"on"`
 	// Message is in the scheduler's words, or in the quota's as the API server says them, unchanged.
 	Message string `json:"message"`
@@ -61,6 +64,8 @@ func WaitOf(sandbox *v1alpha1.Sandbox) (Wait, bool) {
 		wait.On, wait.Outlook = OnPod, Never
 	case v1alpha1.ReasonPodRefused, v1alpha1.ReasonNameTaken:
 		wait.On = OnPod
+	case corev1.PodReasonSchedulingGated:
+		wait.On = OnGate
 	}
 	return wait, true
 }
