@@ -139,6 +139,49 @@ func TestA04RacersMakeOneValue(t *testing.T) {
 	}
 }
 
+// A Secret that somebody makes between the look and the create keeps what they put there, and gets what it lacks. Field case F28.
+func TestMintYieldsToWhoIsFaster(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		theirs map[string][]byte
+		why    string
+	}{
+		"by all keys":   {map[string][]byte{"KEY": []byte("theirs"), "more": []byte("theirs")}, ""},
+		"by one key":    {map[string][]byte{"KEY": []byte("theirs")}, "more"},
+		"by other keys": {map[string][]byte{"other": []byte("theirs")}, "KEY, more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t, nil)
+			var once sync.Once
+			cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+				if isSecretWrite(r) && r.Method == http.MethodPost {
+					once.Do(func() {
+						if _, err := typed(t).CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "vault"}, Data: tt.theirs}, metav1.CreateOptions{}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return next.RoundTrip(r)
+			})
+			out, err := apply.Apply(t.Context(), cfg, set(t, ns, vault("{KEY: hex, more: hex}", "")), apply.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantMint(t, out, ns, map[bool]apply.Action{true: apply.Configured, false: apply.Minted}[tt.why == ""], tt.why)
+			now := vaultNow(t, ns)
+			for k, v := range tt.theirs {
+				if !bytes.Equal(now.Data[k], v) {
+					t.Errorf("%s was written over", k)
+				}
+			}
+			if len(now.Data["KEY"]) == 0 || len(now.Data["more"]) == 0 {
+				t.Error("a key is missing")
+			}
+		})
+	}
+}
+
 // A Secret that becomes another set's between the look and the read is left to that.
 func TestMintLeavesAnotherSetsSecret(t *testing.T) {
 	t.Parallel()
