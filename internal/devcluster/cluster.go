@@ -246,6 +246,12 @@ func (c *Cluster) Close() error {
 	return errors.Join(failures, c.shutdown())
 }
 
+func (c *Cluster) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 func (c *Cluster) shutdown() error {
 	nodes := c.closeRealNodes()
 	var grace time.Duration

@@ -18,6 +18,9 @@ import (
 // is missing.
 var ErrNoRealNode = errors.New("no real node here")
 
+// errClosed is the error of what is asked of a node or a cluster after its Close.
+var errClosed = errors.New("it is closed")
+
 // DefaultRealNodeName is the name of a real node where RealNodeOptions give none.
 const DefaultRealNodeName = "real-1"
 
@@ -60,6 +63,8 @@ type RealNode struct {
 	kubeletPort int
 	forwarder   net.Listener
 
+	// starting is held by what starts processes, so that Close comes after it.
+	starting sync.Mutex
 	// mu guards what follows.
 	mu sync.Mutex
 	// machine is the first process of the node's namespaces: all others end with it.
@@ -98,6 +103,11 @@ func (c *Cluster) StartRealNode(ctx context.Context, options RealNodeOptions) (*
 
 // start does everything but build and clean up.
 func (n *RealNode) start(ctx context.Context) error {
+	n.starting.Lock()
+	defer n.starting.Unlock()
+	if n.isClosed() {
+		return errClosed
+	}
 	if err := n.forwardKubelet(); err != nil {
 		return err
 	}
@@ -112,11 +122,17 @@ func (n *RealNode) start(ctx context.Context) error {
 	if err := n.register(ctx); err != nil {
 		return err
 	}
-	return n.PowerOn(ctx)
+	return n.powerOn(ctx)
 }
 
 // PowerOn starts a node that was powered off, and returns when it is Ready.
 func (n *RealNode) PowerOn(ctx context.Context) error {
+	n.starting.Lock()
+	defer n.starting.Unlock()
+	return n.powerOn(ctx)
+}
+
+func (n *RealNode) powerOn(ctx context.Context) error {
 	if err := n.startMachine(ctx); err != nil {
 		return err
 	}
@@ -126,7 +142,7 @@ func (n *RealNode) PowerOn(ctx context.Context) error {
 	if err := n.loadPause(ctx); err != nil {
 		return err
 	}
-	return n.StartKubelet(ctx)
+	return n.startKubelet(ctx)
 }
 
 // PowerOff ends everything on the node at once, as a power cut would: nobody is told. Images, pods and their logs are there at the
@@ -157,6 +173,12 @@ func (n *RealNode) KillKubelet() {
 
 // StartKubelet starts the kubelet, after KillKubelet, and returns when the node is Ready.
 func (n *RealNode) StartKubelet(ctx context.Context) error {
+	n.starting.Lock()
+	defer n.starting.Unlock()
+	return n.startKubelet(ctx)
+}
+
+func (n *RealNode) startKubelet(ctx context.Context) error {
 	kubelet, err := n.runInside(inside+"/kubelet/kubelet", n.kubeletArgs()...)
 	if err != nil {
 		return err
@@ -170,10 +192,7 @@ func (n *RealNode) StartKubelet(ctx context.Context) error {
 
 // Close ends the node, removes it from the cluster and, unless the cluster has a Dir, removes its files.
 func (n *RealNode) Close() error {
-	n.cluster.mu.Lock()
-	closed := n.cluster.closed
-	n.cluster.mu.Unlock()
-	if closed {
+	if n.cluster.isClosed() {
 		return n.close()
 	}
 	err := n.close()
@@ -186,6 +205,8 @@ func (n *RealNode) Close() error {
 
 // close leaves the Node object where it is.
 func (n *RealNode) close() error {
+	n.starting.Lock()
+	defer n.starting.Unlock()
 	n.mu.Lock()
 	closed := n.closed
 	n.closed = true
@@ -201,6 +222,12 @@ func (n *RealNode) close() error {
 	n.spawner.close()
 	n.cluster.forgetRealNode(n)
 	return errors.Join(err, n.cgroups.remove(), n.dir.close())
+}
+
+func (n *RealNode) isClosed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.closed
 }
 
 // LoadImage gives the node an image under the name, which need not be one of a registry: "kind load" for this node.

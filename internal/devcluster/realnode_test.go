@@ -313,6 +313,9 @@ func TestRealNodeIsKept(t *testing.T) {
 	if err := cluster.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := cluster.StartRealNode(t.Context(), devcluster.RealNodeOptions{}); err == nil {
+		t.Error("a closed cluster starts a node")
+	}
 	again := devcluster.ForTest(t, options)
 	devcluster.RealNodeForTest(t, again, devcluster.RealNodeOptions{})
 	runs.waitPod(t, "kept", "started again", func(pod *corev1.Pod) bool { return running(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1 })

@@ -104,7 +104,7 @@ func (n *RealNode) startMachine(ctx context.Context) error {
 	on, closed := n.machine != nil, n.closed
 	n.mu.Unlock()
 	if closed {
-		return errors.New("it is closed")
+		return errClosed
 	}
 	if on {
 		return errors.New("it is on")
@@ -198,6 +198,9 @@ func (n *RealNode) forwardKubelet() error {
 }
 
 func (c *Cluster) newRealNode(options RealNodeOptions, bins nodeBinaries) (*RealNode, error) {
+	if c.isClosed() {
+		return nil, fmt.Errorf("the cluster: %w", errClosed)
+	}
 	n := &RealNode{Name: options.Name, cluster: c, options: options, bins: bins}
 	var err error
 	// The cluster's port is what no other cluster has now.
@@ -211,7 +214,7 @@ func (c *Cluster) newRealNode(options RealNodeOptions, bins nodeBinaries) (*Real
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, errors.Join(errors.New("the cluster is closed"), n.dir.close())
+		return nil, errors.Join(fmt.Errorf("the cluster: %w", errClosed), n.dir.close())
 	}
 	used := func(index int) bool {
 		return slices.ContainsFunc(c.realNodes, func(other *RealNode) bool { return other.index == index })
