@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -152,6 +153,103 @@ func TestLookNeverSpeaksPlainHTTPUnasked(t *testing.T) {
 	if target, err := r.Look(t.Context(), "10.1.2.3:5000/team/app:v1"); err != nil || target.Digest != digest {
 		t.Errorf("got %+v, %v", target, err)
 	}
+}
+
+// TestLookAs: the credentials of somebody else are shown to the image's registry and to nobody else, and a registry that is busy is asked again, for
+// a token too.
+func TestLookAs(t *testing.T) {
+	const user, password = "puller", "s3cret"
+	var busy atomic.Int64
+	private := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			name, word, _ := r.BasicAuth()
+			switch {
+			case busy.Add(-1) >= 0:
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+			case r.URL.Path == "/token" && (name != user || word != password):
+				w.WriteHeader(http.StatusUnauthorized)
+			case r.URL.Path == "/token":
+				fmt.Fprint(w, `{"token": "let-in"}`)
+			case r.Header.Get("Authorization") != "Bearer let-in":
+				w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="test"`, r.Host))
+				w.WriteHeader(http.StatusUnauthorized)
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	}
+	at := host(t, private)
+	right := &authn.Basic{Username: user, Password: password}
+	parsed, err := name.ParseReference(at + "/team/app:v1")
+	if err := errors.Join(err, remote.Write(parsed, amd64("").image(), remote.WithAuth(right))); err != nil {
+		t.Fatal(err)
+	}
+	r := &images.Registry{Keychain: keychain(nil)}
+	for range 2 {
+		if target, err := r.LookAs(t.Context(), parsed.String(), right); err != nil || !slices.Equal(target.Platforms, []string{"linux/amd64"}) {
+			t.Errorf("got %+v, %v", target, err)
+		}
+		busy.Store(3) // the second time
+	}
+	busy.Store(0)
+	var refused *images.RegistryError
+	for _, as := range []authn.Authenticator{authn.Anonymous, &authn.Basic{Username: user, Password: "guess"}} {
+		if _, err := r.LookAs(t.Context(), parsed.String(), as); !errors.As(err, &refused) || !refused.Denied() {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := r.LookAs(t.Context(), at+"/team/none:v1", right); !errors.As(err, new(*images.AbsentError)) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := r.LookAs(t.Context(), "127.0.0.1:1/app:v1", right); !errors.As(err, &refused) || refused.Denied() {
+		t.Errorf("got %v", err)
+	}
+	var shown atomic.Bool
+	mirror := host(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				shown.Store(true)
+			}
+			w.Header().Set("WWW-Authenticate", `Basic realm="mirror"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		})
+	})
+	r.Mirrors = images.Mirrors{at: {mirror + "/hub"}}
+	if target, err := r.LookAs(t.Context(), parsed.String(), right); err != nil || target.Mirror != "" || shown.Load() {
+		t.Errorf("got %+v, %v; the mirror saw credentials: %v", target, err, shown.Load())
+	}
+}
+
+// TestLookName: what nodes pull by their name for a registry is asked about by ours.
+func TestLookName(t *testing.T) {
+	local := images.LocalRegistry{Host: "localhost:5001", FromRuntime: "kind-registry:5000"}
+	for ref, want := range map[string]struct {
+		look  string
+		names bool
+	}{
+		"kind-registry:5000/team/app:v1": {"localhost:5001/team/app:v1", true},
+		"localhost:5001/team/app:v1":     {"localhost:5001/team/app:v1", true},
+		"127.0.0.1:5001/app@sha256:0":    {"127.0.0.1:5001/app@sha256:0", true},
+		"localhost:5000/app":             {"localhost:5000/app", false},
+		"kind-registry/app":              {"kind-registry/app", false},
+		"app:v1":                         {"app:v1", false},
+	} {
+		if got := local.LookName(ref); got != want.look || local.Names(ref) != want.names {
+			t.Errorf("%s: got %s, %v", ref, got, local.Names(ref))
+		}
+	}
+	if none := (images.LocalRegistry{}); none.LookName("localhost:5001/app") != "localhost:5001/app" || none.Names("localhost:5001/app") {
+		t.Error("a registry that nobody told of has names")
+	}
+}
+
+func ExampleRegistry_LookAs() {
+	registry := &images.Registry{}
+	_, err := registry.LookAs(context.Background(), "127.0.0.1:1/team/app:v1", authn.Anonymous) // as a kubelet without a pull Secret
+	var refused *images.RegistryError
+	fmt.Println(errors.As(err, &refused), refused.Denied())
+	// Output: true false
 }
 
 func ExampleRegistry_Look() {
