@@ -1,6 +1,7 @@
 package warm_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,10 +15,14 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/placement"
+	"jr2.dev/jr2/placement/controller"
+	"jr2.dev/jr2/placement/v1alpha1"
 	"jr2.dev/jr2/placement/warm"
 )
 
@@ -28,6 +33,7 @@ type realPool struct {
 	busybox  string
 	// images are two that have no shell, and one that is nowhere.
 	images warm.Images
+	boxes  client.Client
 }
 
 // smallShare fits once into the room of a realPool.
@@ -128,34 +134,67 @@ func TestRealNode(t *testing.T) {
 		return errors.New("it does not")
 	})
 
-	p.realSandbox("one")
+	p.operate()
 	begun := time.Now()
+	p.realSandbox("one")
 	p.runs("one")
 	t.Logf("the Sandbox ran after %s", time.Since(begun).Round(time.Millisecond))
 	waits := p.holds(1)
 	t.Logf("the placeholder waits: %s", waits.Waiting[0].Reason)
-
-	must(t, p.client.CoreV1().Pods(p.name).Delete(t.Context(), "one", metav1.DeleteOptions{}))
-	p.holds(0, p.node(0)) // and comes back
+	p.eventually("the Sandbox is Ready", func() error {
+		box := &v1alpha1.Sandbox{}
+		err := p.boxes.Get(t.Context(), client.ObjectKey{Namespace: p.name, Name: "one"}, box)
+		if err == nil && box.Status.Phase != v1alpha1.SandboxReady {
+			err = fmt.Errorf("it is %s", box.Status.Phase)
+		}
+		return err
+	})
 }
 
-// realSandbox makes a pod of a Sandbox's shape that runs.
+// operate gives the cluster the kinds and runs the operator's controller in the namespace.
+func (p *realPool) operate() {
+	p.Helper()
+	crds, err := v1alpha1.CRDs()
+	must(p, err)
+	var objects []runtime.Object
+	for _, crd := range crds {
+		objects = append(objects, crd)
+	}
+	set, err := apply.NewSet("kinds", "default", objects...)
+	must(p, err)
+	_, err = apply.Apply(p.Context(), shared.Config(), set, apply.Options{Shared: true, Wait: true})
+	must(p, err)
+	kinds := runtime.NewScheme()
+	must(p, v1alpha1.AddToScheme(kinds))
+	p.boxes, err = client.New(shared.Config(), client.Options{Scheme: kinds})
+	must(p, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- controller.Run(ctx, shared.Config(), controller.Options{Namespaces: []string{p.name}})
+	}()
+	p.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			p.Errorf("the controller: %v", err)
+		}
+	})
+}
+
+// realSandbox makes a Sandbox whose Harness listens and does no more.
 func (p *realPool) realSandbox(name string) {
 	p.Helper()
 	lower := corev1.PreemptLowerPriority
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: p.name}, PreemptionPolicy: &lower}
 	_, err := p.client.SchedulingV1().PriorityClasses().Create(p.Context(), class, metav1.CreateOptions{})
 	must(p, err)
-	rules := p.sandboxes().Rules
-	rules.PriorityClassName = class.Name
-	pod := placement.SandboxPod(p.name, smallShare(), rules)
-	pod.Name, pod.Spec.TerminationGracePeriodSeconds = name, ptr(int64(0))
-	harden(pod)
-	pod.Spec.SecurityContext.RunAsUser = ptr(int64(1000))
-	whole := pod.Spec.Containers[0].Resources // one container with all of it
-	pod.Spec.Containers = pod.Spec.Containers[:1]
-	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: whole.Requests[corev1.ResourceEphemeralStorage]}}
-	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Command = p.busybox, []string{"sleep", "1000000"}
-	_, err = p.client.CoreV1().Pods(p.name).Create(p.Context(), pod, metav1.CreateOptions{})
-	must(p, err)
+	shape := placement.SandboxPod(p.name, smallShare(), p.sandboxes().Rules)
+	box := &v1alpha1.Sandbox{ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: name}, Spec: v1alpha1.SandboxSpec{
+		Image: p.busybox, Command: []string{"sh", "-c", "trap exit TERM; busybox nc -ll -p 8080 -e true & wait"},
+		PodResources: shape.Spec.Resources, PriorityClassName: class.Name, NodeSelector: shape.Spec.NodeSelector, Tolerations: shape.Spec.Tolerations,
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: *resource.NewQuantity(smallShare().Disk, resource.BinarySI)}},
+		SecurityContext: &corev1.SecurityContext{RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(1000)), AllowPrivilegeEscalation: ptr(false),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+	}}
+	must(p, p.boxes.Create(p.Context(), box))
 }
