@@ -30,12 +30,14 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/holder":              "",
 		"internal/narrate":             "internal/event internal/seed",
 		"internal/render":              "config placement/v1alpha1 internal/names internal/seed",
+		"internal/operatorimage":       "",
 		"internal/assembly":            "config internal/names",
 		"internal/devcluster":          "internal/devcluster/build internal/devcluster/filelock",
 		"internal/devcluster/build":    "internal/devcluster/filelock",
 		"internal/devcluster/filelock": "",
 		"internal/devcluster/cmd":      "internal/devcluster",
 		"internal/kindnodes":           "internal/devcluster internal/devcluster/build",
+		"examples/operator":            "placement/controller",
 		"examples/jr2":                 ". apply images placement placement/controller placement/provision placement/v1alpha1 placement/warm preflight internal/devcluster",
 	}
 	for _, line := range golist(t, "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
