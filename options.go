@@ -36,7 +36,8 @@ type Options struct {
 	// Kubeconfig is a file; when empty, the usual rules ($KUBECONFIG, ~/.kube/config) apply.
 	Kubeconfig string
 	// Context names the cluster: it chooses the kubeconfig's context (the current one when empty) and stands in messages. A context
-	// whose name starts with "kind-" is a kind cluster.
+	// whose name starts with "kind-" is a kind cluster: without a registry, images are loaded into its nodes, which are looked for in the
+	// Docker Engine that the docker command would use with the variables of Env.
 	Context string
 	// Namespace is the Instance's home; its name when empty.
 	Namespace string
