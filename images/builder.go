@@ -24,6 +24,8 @@ type BuildRequest struct {
 	Platforms []string
 	Labels    map[string]string
 	BuildArgs map[string]string
+	// ByDigest pushes without a tag: only the repository of Ref counts. The result says under which digest.
+	ByDigest bool
 	// NoCache builds every step again.
 	NoCache bool
 	// Keychain answers for the credentials of registries; nil means docker's own configuration.

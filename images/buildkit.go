@@ -56,6 +56,13 @@ func (b *BuildKit) Build(ctx context.Context, req BuildRequest) (BuildResult, er
 	if req.Insecure {
 		export["registry.insecure"] = "true"
 	}
+	if req.ByDigest {
+		target, err := req.target()
+		if err != nil {
+			return BuildResult{}, err
+		}
+		export["name"], export["push-by-digest"] = target.Context().Name(), "true"
+	}
 	var built []Built
 	before := req.BeforePush
 	req.BeforePush = func(ctx context.Context, images []Built) error {

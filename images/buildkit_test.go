@@ -1,11 +1,13 @@
 package images_test
 
 import (
+	"archive/tar"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -173,6 +176,7 @@ func TestBuildKit(t *testing.T) {
 		{"warning", testWarning},
 		{"changes while it builds", testChange},
 		{"two platforms", testTwoPlatforms},
+		{"a builder for each platform", testNatives},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, b) })
 	}
@@ -405,7 +409,7 @@ func testTwoPlatforms(t *testing.T, b *bench) {
 	skipWithout(t, err, devcluster.ErrNoBinfmt)
 	t.Cleanup(func() { must(t, unregister()) })
 	waitFor(t, b.builder, "linux/arm64")
-	d := b.decide(t, "both", map[string]string{"Dockerfile": "FROM " + b.base + "\nRUN uname -m\nUSER 1200:1200\n"}, "linux/arm64", "linux/amd64")
+	d := b.decide(t, "both", map[string]string{"Dockerfile": "FROM " + b.base + "\nRUN uname -m && uname -m > /machine\nUSER 1200:1200\n"}, "linux/arm64", "linux/amd64")
 	got, events, err := b.deliver(t, b.builder, d, b.options(nil))
 	must(t, err)
 	if !slices.Contains(logs(events), "aarch64") || !slices.Contains(logs(events), "x86_64") {
@@ -415,15 +419,60 @@ func testTwoPlatforms(t *testing.T, b *bench) {
 	if one.User != "1200:1200" || !strings.HasSuffix(one.Ref, "-amd64-arm64") {
 		t.Errorf("%+v", one)
 	}
+	b.checkIndex(t, one)
+}
+
+// checkIndex says that the ref names an OCI index of two images and nothing else, each with a configuration and files for the platform of its
+// descriptor.
+func (b *bench) checkIndex(t *testing.T, one images.Delivered) {
+	t.Helper()
 	ref, err := b.registry.Reference(strings.TrimPrefix(one.Ref, b.registry.Host+"/"))
 	must(t, err)
 	index, err := remote.Index(ref, b.registry.RemoteOptions(t.Context())...)
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
-	if found := platforms.FromIndex(manifest); len(manifest.Manifests) != 2 || !reflect.DeepEqual(found, []string{"linux/amd64", "linux/arm64"}) {
-		t.Errorf("%d entries, platforms %v", len(manifest.Manifests), found)
+	digest, err := index.Digest()
+	must(t, err)
+	if found := platforms.FromIndex(manifest); len(manifest.Manifests) != 2 || !reflect.DeepEqual(found, []string{"linux/amd64", "linux/arm64"}) ||
+		manifest.MediaType != "application/vnd.oci.image.index.v1+json" || digest.String() != one.Digest {
+		t.Errorf("%s %s with %d entries, platforms %v; delivered %s", manifest.MediaType, digest, len(manifest.Manifests), found, one.Digest)
 	}
+	for _, entry := range manifest.Manifests {
+		image, err := index.Image(entry.Digest)
+		must(t, err)
+		config, err := image.ConfigFile()
+		must(t, err)
+		layers, err := image.Layers()
+		must(t, err)
+		files := filesOf(t, layers[len(layers)-1:])
+		machine := map[string]string{"amd64": "x86_64\n", "arm64": "aarch64\n"}[entry.Platform.Architecture]
+		if config.OS != entry.Platform.OS || config.Architecture != entry.Platform.Architecture || files["machine"] != machine || entry.MediaType != "application/vnd.oci.image.manifest.v1+json" {
+			t.Errorf("%s: the descriptor says %s, the configuration %s/%s, a step wrote %q", entry.MediaType, entry.Platform, config.OS, config.Architecture, files["machine"])
+		}
+	}
+}
+
+// filesOf are the texts of the regular files in layers.
+func filesOf(t *testing.T, layers []v1.Layer) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, layer := range layers {
+		stream, err := layer.Uncompressed()
+		must(t, err)
+		for r := tar.NewReader(stream); ; {
+			header, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			text, err := io.ReadAll(r)
+			must(t, err)
+			files[header.Name] = string(text)
+		}
+		must(t, stream.Close())
+	}
+	return files
 }
 
 func testEmulation(t *testing.T, b *bench) {

@@ -162,6 +162,9 @@ func (o ConnectOptions) dockerTLS(host, dir string) (docker.Endpoint, error) {
 	}
 	var err error
 	endpoint.TLSData, err = dockercontext.TLSDataFromFiles(existing(dir, "ca.pem"), existing(dir, "cert.pem"), existing(dir, "key.pem"))
+	if endpoint.TLSData == nil && verify {
+		endpoint.TLSData = &dockercontext.TLSData{} // TLS by the system's authorities; the docker command would go on without TLS
+	}
 	return endpoint, err
 }
 

@@ -33,7 +33,7 @@ func (e *engine) build(ctx context.Context, b *BuildKit, req BuildRequest) (Buil
 			return nil
 		}
 		export := map[string]string{}
-		if len(req.Platforms) == 1 {
+		if len(req.Platforms) == 1 && !req.ByDigest {
 			export["name"] = req.Ref
 		}
 		response, err := b.solve(ctx, one, client.ExportEntry{Type: mobyExporter, Attrs: export})
@@ -85,7 +85,7 @@ func push(ctx context.Context, req BuildRequest, images []v1.Image) (digest stri
 		return "", err
 	}
 	if len(images) == 1 {
-		return writeImage(target, images[0], req.remote(ctx))
+		return req.writeImage(ctx, target, images[0])
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for i, image := range images {
@@ -95,19 +95,27 @@ func push(ctx context.Context, req BuildRequest, images []v1.Image) (digest stri
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
-	if err := remote.WriteIndex(target, index, req.remote(ctx)...); err != nil {
+	hash, err := index.Digest()
+	if err != nil {
 		return "", err
 	}
-	hash, err := index.Digest()
-	return hash.String(), err
+	return hash.String(), remote.WriteIndex(req.at(target, hash), index, req.remote(ctx)...)
 }
 
-func writeImage(target name.Reference, image v1.Image, options []remote.Option) (string, error) {
-	if err := remote.Write(target, image, options...); err != nil {
+func (req BuildRequest) writeImage(ctx context.Context, target name.Reference, image v1.Image) (string, error) {
+	hash, err := image.Digest()
+	if err != nil {
 		return "", err
 	}
-	hash, err := image.Digest()
-	return hash.String(), err
+	return hash.String(), remote.Write(req.at(target, hash), image, req.remote(ctx)...)
+}
+
+// at is where something with this digest is pushed.
+func (req BuildRequest) at(target name.Reference, hash v1.Hash) name.Reference {
+	if req.ByDigest {
+		return target.Context().Digest(hash.String())
+	}
+	return target
 }
 
 // fetch copies an image out of the engine's store. remove deletes the copy, from which the image is read until then.

@@ -1,14 +1,17 @@
 package images_test
 
 import (
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/buildkit/client"
 
@@ -49,6 +52,44 @@ func TestEngineWithContainerdStore(t *testing.T) {
 		t.Errorf("%+v %v", got, kinds(events))
 	}
 	b.checkSingle(t, got["default"])
+	testEngineTLS(t, engineAPI(daemon, behind))
+}
+
+// testEngineTLS finds an engine over TLS by docker's variables.
+func testEngineTLS(t *testing.T, api http.Handler) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(api)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	home, other := t.TempDir(), t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	write(t, home+"/.docker/ca.pem", string(authority))
+	write(t, other+"/ca.pem", string(authority))
+	host := "tcp://" + strings.TrimPrefix(server.URL, "https://")
+	for name, c := range map[string]struct {
+		env  map[string]string
+		word string // of the error; empty for none
+	}{
+		"verified by the folder": {map[string]string{"DOCKER_HOST": host, "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": other}, ""},
+		"verified by the home":   {map[string]string{"DOCKER_HOST": host, "DOCKER_TLS_VERIFY": "1", "HOME": home}, ""},
+		"not verified":           {map[string]string{"DOCKER_HOST": host, "DOCKER_TLS": "1"}, ""},
+		"not known":              {map[string]string{"DOCKER_HOST": host, "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": t.TempDir()}, "certificate signed by unknown authority"},
+		"plain":                  {map[string]string{"DOCKER_HOST": host}, "Docker Engine at " + host},
+	} {
+		b, err := images.Connect(t.Context(), images.ConnectOptions{Env: c.env, Buildkitd: "/nowhere", Timeout: 5 * time.Second})
+		if c.word != "" {
+			if err == nil || !strings.Contains(err.Error(), c.word) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		must(t, err)
+		if !strings.HasPrefix(b.Place().What, "Docker Engine 29") && !strings.HasPrefix(b.Place().What, "BuildKit") {
+			t.Errorf("%s: %s", name, b.Place())
+		}
+		must(t, b.Close())
+	}
 }
 
 // engineAPI is as much of an engine's API as leads to BuildKit.

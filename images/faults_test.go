@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type fault struct {
 	method, path string
 	times        int64 // how often; 0 means always
 	do           http.HandlerFunc
+	slow         bool // it answers, byte by byte, in place of do
 }
 
 func answer(code int, headers ...string) http.HandlerFunc {
@@ -47,6 +49,22 @@ func hang(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
+// drops writes each byte of an answer after a while, and all of them for longer than the client would stand silence.
+type drops struct{ http.ResponseWriter }
+
+func (d drops) Write(p []byte) (int, error) {
+	for i := range p {
+		if i%(len(p)/5+1) == 0 {
+			time.Sleep(100 * time.Millisecond) // what is tested is time itself
+		}
+		if _, err := d.ResponseWriter.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+		d.ResponseWriter.(http.Flusher).Flush()
+	}
+	return len(p), nil
+}
+
 // faulty is a registry with a fault. seen counts the requests that met it, and the HEADs.
 type faulty struct {
 	fault
@@ -58,8 +76,12 @@ func (f *faulty) wrap(next http.Handler) http.Handler {
 		if r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/manifests/") {
 			f.heads.Add(1)
 		}
-		if f.do != nil && slices.Contains(strings.Fields(f.method), r.Method) && strings.Contains(r.URL.Path, f.path) {
+		if (f.do != nil || f.slow) && slices.Contains(strings.Fields(f.method), r.Method) && strings.Contains(r.URL.Path, f.path) {
 			if n := f.met.Add(1); f.times == 0 || n <= f.times {
+				if f.slow {
+					next.ServeHTTP(drops{w}, r)
+					return
+				}
 				f.do(w, r)
 				return
 			}
@@ -80,19 +102,20 @@ func TestRegistryFaults(t *testing.T) {
 		text  string
 		built bool // whether a builder was asked
 	}{
-		{"push needs a login", fault{"POST", uploads, 0, answer(401, "WWW-Authenticate", `Basic realm="x"`)}, &images.RegistryError{}, "log in first: docker login", false},
-		{"push forbidden", fault{"POST", uploads, 0, answer(403)}, &images.RegistryError{}, "does not let these credentials push", false},
-		{"push broken", fault{"POST", uploads, 0, answer(500)}, &images.RegistryError{}, "so nothing was built", false},
-		{"away for a moment before the build", fault{"POST", uploads, 1, answer(503)}, nil, "", true},
-		{"busy with the question", fault{"HEAD", manifests, 4, answer(429, "Retry-After", "1")}, nil, "", true},
-		{"busy with the push", fault{"PUT", manifests, 1, answer(429, "Retry-After", "1")}, nil, "", true},
-		{"busy for good", fault{"PUT", manifests, 0, answer(429)}, &images.PushError{}, "429 Too Many Requests", true},
-		{"away for a moment", fault{"PUT", manifests, 1, answer(503)}, nil, "", true},
-		{"reset in the middle of a blob", fault{"PUT PATCH", blobs, 1, reset}, nil, "", true},
-		{"broken manifest", fault{"PUT", manifests, 0, answer(500)}, &images.PushError{}, "500 Internal Server Error", true},
-		{"refused manifest", fault{"PUT", manifests, 0, answer(400)}, &images.PushError{}, "400 Bad Request", true},
-		{"silent", fault{"HEAD", manifests, 0, hang}, &images.RegistryError{}, "is silent for 300ms", false},
-		{"silent once it is built", fault{"GET", manifests, 0, hang}, &images.RegistryError{}, "is silent for 300ms", true},
+		{"push needs a login", fault{"POST", uploads, 0, answer(401, "WWW-Authenticate", `Basic realm="x"`), false}, &images.RegistryError{}, "log in first: docker login", false},
+		{"push forbidden", fault{"POST", uploads, 0, answer(403), false}, &images.RegistryError{}, "does not let these credentials push", false},
+		{"push broken", fault{"POST", uploads, 0, answer(500), false}, &images.RegistryError{}, "so nothing was built", false},
+		{"away for a moment before the build", fault{"POST", uploads, 1, answer(503), false}, nil, "", true},
+		{"busy with the question", fault{"HEAD", manifests, 4, answer(429, "Retry-After", "1"), false}, nil, "", true},
+		{"busy with the push", fault{"PUT", manifests, 1, answer(429, "Retry-After", "1"), false}, nil, "", true},
+		{"busy for good", fault{"PUT", manifests, 0, answer(429), false}, &images.PushError{}, "429 Too Many Requests", true},
+		{"away for a moment", fault{"PUT", manifests, 1, answer(503), false}, nil, "", true},
+		{"reset in the middle of a blob", fault{"PUT PATCH", blobs, 1, reset, false}, nil, "", true},
+		{"broken manifest", fault{"PUT", manifests, 0, answer(500), false}, &images.PushError{}, "500 Internal Server Error", true},
+		{"refused manifest", fault{"PUT", manifests, 0, answer(400), false}, &images.PushError{}, "400 Bad Request", true},
+		{"silent", fault{"HEAD", manifests, 0, hang, false}, &images.RegistryError{}, "is silent for 300ms", false},
+		{"slow, and never silent", fault{method: "GET", path: manifests, times: 1, slow: true}, nil, "", true},
+		{"silent once it is built", fault{"GET", manifests, 0, hang, false}, &images.RegistryError{}, "is silent for 300ms", true},
 	}
 	daemon, err := devcluster.StartBuildkitd(t.Context(), devcluster.BuildkitOptions{Log: func(line string) { t.Log(line) }})
 	skipWithout(t, err, devcluster.ErrNoBuildkit)
@@ -154,17 +177,36 @@ func (c *counted) Build(ctx context.Context, req images.BuildRequest) (images.Bu
 	return c.Builder.Build(ctx, req)
 }
 
-// TestLostRecordCostsOneHead: an image that the registry holds is found by one HEAD; with the record nobody is asked at all.
+// TestLostRecordCostsOneHead: images that the registry holds are found by one HEAD for each; with the record nobody is asked at all.
 func TestLostRecordCostsOneHead(t *testing.T) {
 	f := &faulty{}
-	d := decide(t, host(t, f.wrap), "linux/amd64", "linux/arm64")
-	first, _, err := deliver(t, d, &pusher{children: []child{amd64("7"), arm64("7")}}, images.Options{})
+	at := host(t, f.wrap)
+	request := images.Request{
+		Instance: "fx", Registry: at + "/team", Context: "prod", Platforms: []string{"linux/amd64", "linux/arm64"},
+		Contexts: []images.Context{{Key: images.DefaultKey, Dir: folder(t, "default", holdFiles())}, {Dir: folder(t, "toolbox", toolboxFiles())}},
+	}
+	d, err := images.Plan(t.Context(), request)
+	must(t, err)
+	b := &pusher{children: []child{amd64("7"), arm64("7")}}
+	first, _, err := deliver(t, d, b, images.Options{})
 	must(t, err)
 	f.heads.Store(0)
 	again, events, err := deliver(t, d, nil, images.Options{})
 	must(t, err)
-	if f.heads.Load() != 1 || again["default"] != first["default"] || !slices.Equal(events, []string{"Fresh"}) {
+	if f.heads.Load() != 2 || b.builds != 2 || !reflect.DeepEqual(again, first) || !slices.Equal(events, []string{"Fresh", "Fresh"}) {
 		t.Errorf("%d HEADs, %+v, %v", f.heads.Load(), again, events)
+	}
+	f.heads.Store(0)
+	record := images.Record{}.With(again)
+	request.Previous = &record
+	recorded, err := images.Plan(t.Context(), request)
+	must(t, err)
+	_, _, err = deliver(t, recorded, nil, images.Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("nobody is to be asked, and %s was", r.URL)
+	})})
+	must(t, err)
+	if f.heads.Load() != 0 {
+		t.Errorf("%d HEADs with the record", f.heads.Load())
 	}
 }
 
