@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
 )
 
@@ -86,6 +87,8 @@ func (c *Composition) check() error {
 		return &RequestError{"the refs of the Kit's images are not given"}
 	case c.Name == "":
 		return &RequestError{"the Sandbox has no name"}
+	case c.Name == names.InstanceHarnessName: // a token derives from the name
+		return &RequestError{fmt.Sprintf("%q is the Instance Harness's name", c.Name)}
 	}
 	for what, value := range map[string]string{"a run id": c.Run, "the name of a workflow": c.Workflow} {
 		if value == "" {

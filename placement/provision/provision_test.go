@@ -10,14 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/devcluster"
-	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/placement/provision"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
@@ -204,69 +202,6 @@ func TestWhatNeverFits(t *testing.T) {
 	}
 }
 
-// TestACountQuotaIsWaitedFor: a quota of Sandboxes refuses the Sandbox itself, one of Secrets its token; both are the same wait to the caller.
-func TestF30ACountQuotaIsWaitedFor(t *testing.T) {
-	for name, resource := range map[string]corev1.ResourceName{"Sandboxes": countOfSandboxes, "Secrets": "secrets", "pods": "pods"} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			q := s.quota("few", list(resource, "0"))
-			going := s.start(s.request(), provision.Options{})
-			going.tells("waits on quota (never): ")
-			going.tells(fmt.Sprintf("exceeded quota: few, requested: %s=1, used: %s=0, limited: %s=0", resource, resource, resource))
-			s.raise(q, list(resource, "1"))
-			raised := time.Now()
-			if _, err := going.end(); err != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(raised); took > 15*time.Second || strings.Count(going.told(), "waits on") != 1 {
-				t.Errorf("it took %s, told\n%s", took, going.told())
-			}
-		})
-	}
-}
-
-// TestTooLargeIsRefusedFirst: nothing is written of what is over the maximum.
-func TestTooLargeIsRefusedFirst(t *testing.T) {
-	s := newSite(t)
-	request := s.request()
-	var over *placement.SizeCapError
-	box, err := provision.Provision(t.Context(), s.cfg, request, provision.Options{Sizes: placement.SizeRange{Max: placement.Share{Memory: 1 << 29}}})
-	if !errors.As(err, &over) || over.Asked.Memory != 1<<30 || over.Asked.Disk != config.WorkDisk || box.Sandbox != nil {
-		t.Errorf("%+v, %v", box, err)
-	}
-	if !strings.HasPrefix(fmt.Sprint(err), "refusing: the Sandbox asks for memory 1Gi, and at most 512Mi is allowed") {
-		t.Error(err)
-	}
-	s.are(0)
-	for problem, edit := range map[string]func(*provision.Request){
-		"no Sandbox": func(r *provision.Request) { r.Sandbox = nil }, "states no namespace": func(r *provision.Request) { r.Sandbox.Spec.Image = "" },
-		"can't be the name": func(r *provision.Request) { r.Sandbox.Name = "1Up" },
-	} {
-		bad := s.request()
-		edit(&bad)
-		if _, err := provision.Provision(t.Context(), s.cfg, bad, provision.Options{}); !errors.As(err, new(*provision.RequestError)) || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%s: %v", problem, err)
-		}
-	}
-}
-
-// TestAPodThatIsWrong is not waited for, one that admission refuses is.
-func TestAPodThatIsRefused(t *testing.T) {
-	s := newSite(t)
-	wrong := s.request()
-	wrong.Sandbox.Spec.VolumeMounts = append(wrong.Sandbox.Spec.VolumeMounts, corev1.VolumeMount{Name: "none", MountPath: "/none"})
-	if _, err := s.start(wrong, provision.Options{}).end(); !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), "none") {
-		t.Errorf("ended with %v", err)
-	}
-	class := s.namespace
-	going := s.start(s.request(func(c *provision.Composition) { c.Instance.PriorityClasses.Sandbox = &class }), provision.Options{})
-	going.tells("waits on pod (not yet)")
-	going.tells("no PriorityClass with name " + class)
-	going.cancel(nil)
-	going.end() //nolint:errcheck // it was told to
-	s.are(0)
-}
-
 // TestWhatRanStays: a pod that is not Ready in time is left to be looked at, and so is one whose caller has gone.
 func TestWhatRanStays(t *testing.T) {
 	s := newSite(t)
@@ -377,49 +312,5 @@ func TestTwoAtOnce(t *testing.T) {
 	s.raise(q, corev1.ResourceList{corev1.ResourceLimitsMemory: resource.MustParse("2Gi")})
 	if _, err := second.end(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestMissingRights are told at once, and nothing is left behind.
-func TestMissingRights(t *testing.T) {
-	t.Parallel()
-	for user, verb := range map[string]string{"nobody": "create", "unwatching": "watch"} {
-		t.Run(user, func(t *testing.T) {
-			c, err := newClient(shared.Config())
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &site{t, c, shared.Config(), "t-rights"}
-			cfg, err := shared.ConfigFor(user)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = s.startAs(cfg, s.request(pooled("nowhere")), provision.Options{}).end()
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot "+verb) {
-				t.Errorf("ended with %v", err)
-			}
-			s.are(0)
-		})
-	}
-}
-
-// TestStatusOfNoRun: an id that nobody has, and a prefix that two have.
-func TestStatusOfNoRun(t *testing.T) {
-	s := newSite(t)
-	for _, run := range []string{"ab1", "ab2", "ab"} {
-		box := s.request(pooled("nowhere"), func(c *provision.Composition) { c.Run = run }).Sandbox
-		s.create(box)
-	}
-	for id, matches := range map[string]int{"": 0, "x": 0, "a": 3} {
-		_, err := provision.Status(t.Context(), s.cfg, s.namespace, id)
-		var unknown *provision.UnknownRunError
-		if !errors.As(err, &unknown) || len(unknown.Matches) != matches {
-			t.Errorf("%q: %v", id, err)
-		}
-	}
-	for id, want := range map[string]string{"ab": "ab", "ab1": "ab1"} {
-		if run, err := provision.Status(t.Context(), s.cfg, s.namespace, id); err != nil || run.ID != want {
-			t.Errorf("%q: %+v, %v", id, run, err)
-		}
 	}
 }
