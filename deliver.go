@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +99,7 @@ func (c *converge) deliver(ctx context.Context) (map[string]images.Delivered, er
 	if c.decision == nil {
 		return nil, nil
 	}
-	builder := lazyBuilder{given: c.opts.Builder, connect: c.connectOptions()}
+	builder := c.builder()
 	defer builder.close()
 	return images.Deliver(ctx, c.decision, builder.get, images.Options{
 		Keychain: c.opts.Keychain, Transport: c.transport, Insecure: c.opts.InsecureRegistries,
@@ -149,48 +148,6 @@ func (c *converge) recall(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// connectOptions say where a builder is looked up: nothing of the process's own environment counts unless the caller passed it.
-func (c *converge) connectOptions() images.ConnectOptions {
-	opts := c.opts.Buildkit
-	if c.opts.BuildkitHost != "" {
-		opts.Address = c.opts.BuildkitHost
-	}
-	if opts.Address == "" {
-		opts.Address = c.env["BUILDKIT_HOST"]
-	}
-	if opts.Env = c.env; opts.Env == nil {
-		opts.Env = map[string]string{}
-	}
-	opts.Registries.CAFiles = slices.Concat(opts.Registries.CAFiles, c.opts.RegistryCA)
-	opts.Registries.Insecure = slices.Concat(opts.Registries.Insecure, c.opts.InsecureRegistries)
-	if opts.Registries.Mirrors == nil {
-		opts.Registries.Mirrors = c.opts.RegistryMirrors
-	}
-	return opts
-}
-
-// lazyBuilder connects to BuildKit when the first build needs it.
-type lazyBuilder struct {
-	given    images.Builder
-	connect  images.ConnectOptions
-	buildkit *images.BuildKit
-}
-
-func (b *lazyBuilder) get(ctx context.Context) (images.Builder, error) {
-	if b.given != nil {
-		return b.given, nil
-	}
-	var err error
-	b.buildkit, err = images.Connect(ctx, b.connect)
-	return b.buildkit, err
-}
-
-func (b *lazyBuilder) close() {
-	if b.buildkit != nil {
-		b.buildkit.Close() //nolint:errcheck // nothing is left to say to it
-	}
 }
 
 // tellImages turns what package images tells into the events of a converge.

@@ -67,6 +67,9 @@ type Options struct {
 	// Buildkit says more of where a builder is: certificates for TLS, another time limit. Its Address gives way to BuildkitHost, and
 	// its Env is not used.
 	Buildkit images.ConnectOptions
+	// Natives are builders for single platforms ("linux/arm64"), so that none has to be emulated: each builds its own, and every platform to
+	// build for needs one. They take the place of the one builder, but not of Builder; their Env is not used.
+	Natives map[string]images.ConnectOptions
 	// Keychain holds the registry credentials; docker's own configuration when nil.
 	Keychain authn.Keychain
 	// RegistryTransport carries requests to registries; when nil, images.Transport with the files of RegistryCA.

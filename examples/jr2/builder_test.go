@@ -83,6 +83,8 @@ func (s *stage) testBuilders(t *testing.T, w *workshop) {
 		{"the flag before it", []string{"BUILDKIT_HOST=" + w.builder.Address}, []string{"--buildkit-addr", "unix:///nowhere/flag.sock"}, "Tried:\n  BuildKit at unix:///nowhere/flag.sock ("},
 		{"no authority", nil, []string{"--buildkit-addr", w.builder.Address, "--buildkit-tlscert", w.builder.Cert, "--buildkit-tlskey", w.builder.Key, "--buildkit-timeout", "2s"}, "unknown authority"},
 		{"another name", nil, []string{"--buildkit-addr", w.builder.Address, "--buildkit-tlsdir", filepath.Dir(w.builder.CACert), "--buildkit-tlsservername", "builder.test", "--buildkit-timeout", "2s"}, "builder.test"},
+		{"a builder for another platform", nil, []string{"--buildkit-native", "linux/arm64=tcp://127.0.0.1:1"}, "cannot be built: no builder is named for linux/amd64"},
+		{"no platform", nil, []string{"--buildkit-native", "tcp://127.0.0.1:1"}, "want PLATFORM=ADDRESS"},
 		{"no authority for the registry", nil, []string{"--registry-ca", "/nowhere/ca.pem"}, "certificate authority for registries: open /nowhere/ca.pem"},
 	} {
 		dockerContextOf(t, home, "elsewhere", "unix:///nowhere/context.sock")
@@ -92,8 +94,9 @@ func (s *stage) testBuilders(t *testing.T, w *workshop) {
 		}
 	}
 	for name, flags := range map[string][]string{
-		"the files":  {"--buildkit-tlscacert", w.builder.CACert, "--buildkit-tlscert", w.builder.Cert, "--buildkit-tlskey", w.builder.Key, "--buildkit-tlsservername", "localhost"},
-		"the folder": {"--buildkit-tlsdir", filepath.Dir(w.builder.CACert)},
+		"the files":             {"--buildkit-tlscacert", w.builder.CACert, "--buildkit-tlscert", w.builder.Cert, "--buildkit-tlskey", w.builder.Key, "--buildkit-tlsservername", "localhost"},
+		"the folder":            {"--buildkit-tlsdir", filepath.Dir(w.builder.CACert)},
+		"one for each platform": {"--buildkit-native", "linux/arm64=tcp://127.0.0.1:1", "--buildkit-native", "linux/amd64=" + w.builder.Address, "--buildkit-tlsdir", filepath.Dir(w.builder.CACert)},
 	} {
 		run, err := up([]string{"BUILDKIT_HOST=" + w.builder.Address}, append(flags, "--force")...)
 		if err != nil || !strings.Contains(run.err.String(), "\nsandbox image \"toolbox\": building "+w.registry.Host+"/team/jr2-sandbox-fx-review-toolbox:") ||

@@ -8,6 +8,7 @@ import (
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/platforms"
 )
 
 // registryFlags say how registries are reached.
@@ -20,6 +21,7 @@ func registryFlags(flags *pflag.FlagSet, rules *images.RegistryRules) {
 // builderFlags say where images are built, with the names of buildctl's own flags after "buildkit-".
 func builderFlags(flags *pflag.FlagSet, options *jr2.Options) {
 	flags.StringVar(&options.BuildkitHost, "buildkit-addr", "", "address of a buildkitd, such as tcp://builder.example.com:1234 (default: $BUILDKIT_HOST; else one at the default sockets, else Docker, else one of our own)")
+	flags.Var(nativesFlag{options}, "buildkit-native", "PLATFORM=ADDRESS: a buildkitd that builds for one platform, such as linux/arm64=tcp://arm.example.com:1234, so that none is emulated; once for each platform. The other flags say how to reach it")
 	flags.StringVar(&options.Buildkit.ServerName, "buildkit-tlsservername", "", "name in the certificate of the buildkitd (default: its host)")
 	flags.StringVar(&options.Buildkit.CACert, "buildkit-tlscacert", "", "PEM file of the authority that its certificate is checked by")
 	flags.StringVar(&options.Buildkit.Cert, "buildkit-tlscert", "", "PEM file of our certificate")
@@ -28,9 +30,40 @@ func builderFlags(flags *pflag.FlagSet, options *jr2.Options) {
 	flags.DurationVar(&options.Buildkit.Timeout, "buildkit-timeout", 0, "how long each place at which a builder may be has to answer (default 10s)")
 }
 
-// reach takes the rules for registries over into the options of a converge.
+// reach takes the rules for registries, and how to reach builders of single platforms, over into the options of a converge.
 func reach(options *jr2.Options, rules images.RegistryRules) {
 	options.RegistryCA, options.InsecureRegistries, options.RegistryMirrors = rules.CAFiles, rules.Insecure, rules.Mirrors
+	for platform, native := range options.Natives {
+		all := options.Buildkit
+		all.Address = native.Address
+		options.Natives[platform] = all
+	}
+}
+
+// nativesFlag are builders by platform as a flag.
+type nativesFlag struct{ options *jr2.Options }
+
+// String implements pflag.Value.
+func (n nativesFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (n nativesFlag) Type() string { return "PLATFORM=ADDRESS" }
+
+// Set implements pflag.Value. What the other flags say is added when all have been read.
+func (n nativesFlag) Set(text string) error {
+	platform, address, ok := strings.Cut(text, "=")
+	if !ok || address == "" {
+		return fmt.Errorf("want PLATFORM=ADDRESS, such as linux/arm64=tcp://arm.example.com:1234")
+	}
+	platform, err := platforms.Normalize(platform)
+	if err != nil {
+		return err
+	}
+	if n.options.Natives == nil {
+		n.options.Natives = map[string]images.ConnectOptions{}
+	}
+	n.options.Natives[platform] = images.ConnectOptions{Address: address}
+	return nil
 }
 
 // mirrorsFlag is images.Mirrors as a flag.
