@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/names"
@@ -30,7 +32,7 @@ func Run(ctx context.Context, opts RunOptions) (*RunResult, error) {
 			Events: opts.Events,
 		}},
 	}
-	err := in(ctx, []step{run.load, run.home, run.recall, run.compare, run.compose})
+	err := in(ctx, []step{run.load, run.home, run.recall, run.compare, run.compose, run.sweep})
 	if err == nil {
 		err = run.provision(ctx) // the end of ctx is no error of a run that is held
 	}
@@ -121,6 +123,17 @@ func (r *workflowRun) home(ctx context.Context) error {
 
 func (r *workflowRun) notConverged(why string) error {
 	return &NotConvergedError{Instance: r.inst.Name, Context: r.cluster.context, Namespace: r.cluster.namespace, Why: why}
+}
+
+// sweep deletes the tokens that killed runs left without a Sandbox. That is not this run's business: trouble with it is told.
+func (r *workflowRun) sweep(ctx context.Context) error {
+	if len(r.requests) == 0 {
+		return nil
+	}
+	if _, err := provision.SweepTokens(ctx, r.cluster.config, r.cluster.namespace); err != nil && !apierrors.IsForbidden(err) {
+		r.tell(Noted{Message: "tokens that killed runs left may still be there: " + err.Error()})
+	}
+	return nil
 }
 
 // provision brings all Sandboxes at once, and gives the others up when one can't be brought.

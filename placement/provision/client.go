@@ -33,10 +33,7 @@ type client struct {
 
 // connect makes the clients from a copy of cfg, without the client-side limiter: the server has its own fairness.
 func connect(cfg *rest.Config, namespace string) (*client, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.RateLimiter = -1, nil
-	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	cfg.Wrap(patient.Wrap)
+	cfg = quiet(cfg)
 	typed, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -60,6 +57,15 @@ func connect(cfg *rest.Config, namespace string) (*client, error) {
 			func() *v1alpha1.Sandbox { return &v1alpha1.Sandbox{} }, func() *v1alpha1.SandboxList { return &v1alpha1.SandboxList{} }),
 		repos: gentype.NewClient(v1alpha1.RepoResource, ours, codec, namespace, func() *v1alpha1.Repo { return &v1alpha1.Repo{} }),
 	}, nil
+}
+
+// quiet is a copy of cfg that waits for nobody but the server, and prints nothing.
+func quiet(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.RateLimiter = -1, nil
+	cfg.WarningHandler, cfg.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	cfg.Wrap(patient.Wrap)
+	return cfg
 }
 
 // all lists the Sandboxes that a label selector names, in pages.

@@ -1,18 +1,25 @@
 package provision_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/placement/provision"
+	"jr2.dev/jr2/placement/v1alpha1"
 )
 
 // TestF30ACountQuotaIsWaitedFor: a quota of Sandboxes refuses the Sandbox itself, one of Secrets its token; both are the same wait to the caller.
@@ -120,4 +127,67 @@ func TestStatusOfNoRun(t *testing.T) {
 			t.Errorf("%q: %+v, %v", id, run, err)
 		}
 	}
+}
+
+// TestSweepTokens: what a Provision that was killed between two writes leaves is swept, and nothing else.
+func TestSweepTokens(t *testing.T) {
+	s := newSite(t)
+	box := s.request(pooled("nowhere")).Sandbox
+	s.create(box)
+	token := func(name, sandbox string, edit ...func(*corev1.Secret)) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if sandbox != "" {
+			secret.Labels = map[string]string{"jr2.dev/sandbox": sandbox}
+		}
+		for _, e := range edit {
+			e(secret)
+		}
+		s.create(secret)
+	}
+	token("orphan", "ws-gone")
+	token("of-a-sandbox", box.Name)
+	token("owned", "ws-gone", func(secret *corev1.Secret) {
+		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion().String(), Kind: "Sandbox", Name: box.Name, UID: box.UID}}
+	})
+	token("somebodys", "")
+	if swept, err := provision.SweepTokens(t.Context(), s.cfg, s.namespace); err != nil || swept != nil {
+		t.Errorf("fresh ones: %v, %v", swept, err)
+	}
+	aged := s.through(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/secrets") {
+			return next.RoundTrip(r)
+		}
+		if accept := r.Header.Get("Accept"); !strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList") {
+			t.Errorf("the values of Secrets were asked for: %s", accept)
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+		response, err := next.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		return older(response)
+	})
+	if swept, err := provision.SweepTokens(t.Context(), aged, s.namespace); err != nil || !slices.Equal(swept, []string{"orphan"}) {
+		t.Errorf("old ones: %v, %v", swept, err)
+	}
+}
+
+// older makes what a list holds two years older. Nobody can set a creation time.
+func older(response *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(response.Body)
+	response.Body.Close() //nolint:errcheck // it is read
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		list.Items[i].CreationTimestamp = metav1.NewTime(list.Items[i].CreationTimestamp.AddDate(-2, 0, 0))
+	}
+	body, err = json.Marshal(list)
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return response, err
 }

@@ -15,7 +15,7 @@ import (
 
 // telling is what a Provision tells, and how it ends.
 type telling struct {
-	s *site
+	s      *site
 	mutex  sync.Mutex
 	events []provision.Event
 	box    *provision.Provisioned
