@@ -116,22 +116,38 @@ func testF27Bases(t *testing.T, b *bench) {
 	}
 }
 
-// asked collects the repositories that a registry is asked for.
+// asked collects the repositories that a registry is asked for, and the tags that are written.
 type asked struct {
 	mu    sync.Mutex
 	repos map[string]string
+	tags  []string
 }
 
 func (a *asked) see(r *http.Request) {
-	repo, _, manifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
+	repo, at, manifest := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
 	if !manifest {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, _, login := r.BasicAuth(); login && r.Method == http.MethodPut && !strings.HasPrefix(at, "sha256:") {
+		a.tags = append(a.tags, repo+":"+at)
+	}
 	if a.repos != nil {
 		a.repos[repo] = ""
 	}
+}
+
+// written are the tags of a repository that were written, one for each time.
+func (a *asked) written(repo string) (tags []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, tag := range a.tags {
+		if strings.HasPrefix(tag, repo+":") {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }
 
 func (b *bench) watch(t *testing.T, run func(*testing.T)) []string {

@@ -58,6 +58,9 @@ func testNatives(t *testing.T, b *bench) {
 		t.Errorf("%+v", got)
 	}
 	b.checkIndex(t, got["default"])
+	if tags := b.asked.written("team/jr2-sandbox-fx-natives"); len(tags) != 1 || !strings.HasSuffix(got["default"].Ref, tags[0]) {
+		t.Errorf("the tags %q were written", tags)
+	}
 	for _, n := range []*native{amd, arm} {
 		if len(n.asked) != 1 || !slices.Equal(n.asked[0].Platforms, []string{n.platform}) || !n.asked[0].ByDigest {
 			t.Errorf("%s was asked %+v", n.platform, n.asked)
