@@ -58,6 +58,16 @@ func isPodOf(box *v1alpha1.Sandbox, pod *corev1.Pod) bool {
 	return metav1.IsControlledBy(pod, box) && (box.Status.PodUID == "" || box.Status.PodUID == pod.UID)
 }
 
+// endSecond looks for a second pod of a Sandbox that is Lost.
+func (r *sandboxes) endSecond(ctx context.Context, box *v1alpha1.Sandbox) error {
+	pod := new(corev1.Pod)
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(box), pod)
+	if err != nil || box.Status.PodUID == "" || isPodOf(box, pod) {
+		return client.IgnoreNotFound(err)
+	}
+	return r.deleteSecond(ctx, box, pod)
+}
+
 // deleteSecond ends a pod that a controller made for the Sandbox after another had made one that came, was written down, and went, all
 // between its last look and its create.
 func (r *sandboxes) deleteSecond(ctx context.Context, box *v1alpha1.Sandbox, pod *corev1.Pod) error {

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -81,6 +82,9 @@ func TestLeaderElection(t *testing.T) {
 	stop()
 	s.create(sandbox("c"))
 	s.phase("c", v1alpha1.SandboxReady)
+	if err := controller.Run(t.Context(), shared.Config(), controller.Options{LeaderElection: true}); !errors.Is(err, controller.ErrNoElectionNamespace) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // TestNamespacedRights: an embedder with rights in one namespace, and none on quotas or nodes, has a controller there.

@@ -32,10 +32,10 @@ import (
 // server has priority and fairness. Several Runs may go on in one process, for one cluster or several.
 //
 // The rights that it needs: to read and write pods, Services and Sandboxes, to read Repos, to write the status of both kinds; with leader
-// election, Leases and Events in the Lease's namespace. Two more make it better: with list and watch of ResourceQuotas it places what a
+// election, Leases in its namespace. Two more make it better: with list and watch of ResourceQuotas it places what a
 // quota refused as soon as there is room, and not by the clock; with get of Nodes it tells a lost node from a deleted pod.
 //
-// Errors: ErrNoKinds; what the API server or the cache said when it could not start; a lost leader election.
+// Errors: ErrNoKinds; ErrNoElectionNamespace; what the API server or the cache said when it could not start; a lost leader election.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	// Not logr.Discard: controller-runtime takes that for "not set", and its own logger complains on standard error when nobody sets it.
 	logger := logr.New(log.NullLogSink{})
@@ -84,6 +84,10 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 			return nil, err
 		}
 	}
+	lock, err := electionLock(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
 	m, err := manager.New(cfg, manager.Options{
 		Scheme: all,
 		Logger: logger,
@@ -92,14 +96,14 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 			o.Log = logger
 			return client.New(cfg, o)
 		},
-		Controller:                    ctrlconfig.Controller{SkipNameValidation: new(true), Logger: logger},
-		LeaderElection:                opts.LeaderElection,
-		LeaderElectionNamespace:       opts.LeaderElectionNamespace,
-		LeaderElectionID:              cmp.Or(opts.LeaderElectionID, DefaultLeaderElectionID),
-		LeaderElectionReleaseOnCancel: true, // Run returns when nothing of it goes on
-		HealthProbeBindAddress:        cmp.Or(opts.HealthAddress, "0"),
-		Metrics:                       metricsserver.Options{BindAddress: cmp.Or(opts.MetricsAddress, "0")},
-		BaseContext:                   func() context.Context { return logr.NewContext(context.WithoutCancel(ctx), logger) },
+		Controller:                          ctrlconfig.Controller{SkipNameValidation: new(true), Logger: logger},
+		LeaderElection:                      opts.LeaderElection,
+		LeaderElectionResourceLockInterface: lock,
+		RenewDeadline:                       new(renewDeadline),
+		LeaderElectionReleaseOnCancel:       true, // Run returns when nothing of it goes on
+		HealthProbeBindAddress:              cmp.Or(opts.HealthAddress, "0"),
+		Metrics:                             metricsserver.Options{BindAddress: cmp.Or(opts.MetricsAddress, "0")},
+		BaseContext:                         func() context.Context { return logr.NewContext(context.WithoutCancel(ctx), logger) },
 	})
 	if err != nil {
 		return nil, err

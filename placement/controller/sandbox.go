@@ -97,7 +97,7 @@ func (r *sandboxes) observe(ctx context.Context, box *v1alpha1.Sandbox) (o obser
 	o = observation{box: box, now: r.clock.Now()}
 	if box.DeletionTimestamp != nil || isLost(&box.Status) {
 		r.pace.forget(client.ObjectKeyFromObject(box))
-		return o, 0, nil
+		return o, 0, r.endSecond(ctx, box)
 	}
 	if o.repos, err = r.reposOf(ctx, box); err != nil {
 		return o, 0, err

@@ -39,11 +39,11 @@ func (s *site) through(wrappers ...devcluster.Wrapper) *rest.Config {
 	return cfg
 }
 
-// counter counts the requests of a method whose path ends so.
+// counter counts the requests of a method, "" for any, whose path ends so.
 func counter(method, suffix string, into *atomic.Int64) devcluster.Wrapper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return devcluster.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == method && strings.HasSuffix(r.URL.Path, suffix) {
+			if (method == "" || r.Method == method) && strings.HasSuffix(r.URL.Path, suffix) {
 				into.Add(1)
 			}
 			return next.RoundTrip(r)
