@@ -3,10 +3,13 @@ package jr2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/preflight"
@@ -61,6 +64,15 @@ func shortly(err error) error {
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) {
 		return dial.Err
+	}
+	if status := (*transport.Error)(nil); errors.As(err, &status) && status.StatusCode > 0 {
+		words := fmt.Sprintf("%d %s", status.StatusCode, http.StatusText(status.StatusCode))
+		for _, more := range status.Errors {
+			if more.Message != "" {
+				words += ": " + more.Message
+			}
+		}
+		return errors.New(words)
 	}
 	if refused := (*images.RegistryError)(nil); errors.As(err, &refused) {
 		return refused.Err

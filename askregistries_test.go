@@ -35,7 +35,7 @@ func TestAskRegistriesAs(t *testing.T) {
 	}
 	for what, as := range map[string]authn.Authenticator{"none": authn.Anonymous, "wrong ones": &authn.Basic{Username: yardUser, Password: "guess"}} {
 		found, err := ask(t.Context(), "nodes-registry:5000/"+name, as)
-		if err != nil || found.Denied == nil || found.Missing || !strings.Contains(found.Denied.Error(), "401") {
+		if err != nil || found.Denied == nil || found.Missing || found.Denied.Error() != "401 Unauthorized: authentication required" {
 			t.Errorf("%s: %+v, %v", what, found, err)
 		}
 		// Without the cluster's word that this is its registry, localhost is each node itself.
