@@ -8,7 +8,8 @@ import (
 
 // further runs the checks that stand on nothing but what was read before: those of package preflight and the caller's.
 func (c *converge) further(ctx context.Context) error {
-	findings, err := preflight.Run(ctx, c.opts.Checks, preflight.RunOptions{Choice: c.choice})
+	checks := append(c.ownChecks(), c.opts.Checks...)
+	findings, err := preflight.Run(ctx, checks, preflight.RunOptions{Choice: c.choice})
 	if err != nil {
 		return err
 	}
@@ -18,4 +19,11 @@ func (c *converge) further(ctx context.Context) error {
 		}
 	}
 	return preflight.Refused(findings)
+}
+
+// ownChecks are those of package preflight that know the cluster from what they ask themselves.
+func (c *converge) ownChecks() []preflight.Check {
+	return []preflight.Check{
+		preflight.NewCheck("rights", c.mayConverge, preflight.CodeRightMissing, preflight.CodeEscalation),
+	}
 }

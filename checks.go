@@ -21,6 +21,8 @@ type Report struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Findings are in the order in which a converge would come to them; equal clusters give equal lists.
 	Findings []preflight.Finding `json:"findings"`
+	// Roles are, when the caller lacks a right, the smallest roles with which it could converge, as YAML that an admin's kubectl applies.
+	Roles string `json:"roles,omitempty"`
 }
 
 // Err is a *Refusal with the findings that would stop a converge, or nil.
@@ -49,6 +51,9 @@ func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report,
 	for _, f := range distinct(found.Findings) {
 		if choice.Takes(f.Code) || run.ending[f] {
 			report.Findings = append(report.Findings, f)
+			if f.Code == preflight.CodeRightMissing || f.Code == preflight.CodeEscalation {
+				report.Roles = run.roles
+			}
 		}
 	}
 	return report, err
@@ -89,6 +94,7 @@ func (k *checking) looks() []lookStep {
 		{"sandbox nodes", []string{"platforms", "workflows"}, k.sandboxNodes},
 		{"kit", []string{"kit names"}, k.kit},
 		{"secrets", []string{"home"}, k.secrets},
+		{"warm", []string{"home", "workflows", "kit names"}, k.warm},
 		{"recall", []string{"home"}, k.recall},
 		{"images", []string{"recall", "platforms", "workflows", "registries"}, k.images},
 		{"namespace", []string{"home"}, k.namespace},

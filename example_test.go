@@ -86,6 +86,16 @@ func ExampleCheck() {
 	}
 }
 
+// What an admin gives a platform's own user, so that it converges and can do no more.
+func ExampleMinimalRoles() {
+	roles, err := jr2.MinimalRoles(context.Background(), jr2.Options{Dir: "path/to/instance"}, "system:serviceaccount:platform:converger")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, jr2.NarrateError(err))
+		return
+	}
+	fmt.Print(roles) // kubectl apply -f -
+}
+
 func ExampleNarrate() {
 	tell := jr2.Narrate(os.Stdout)
 	tell(jr2.KubernetesFound{Version: "v1.36.1", Floor: "1.35"})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
@@ -69,7 +70,8 @@ func in(ctx context.Context, steps []step) error {
 type converge struct {
 	opts   Options
 	result *Result
-	choice preflight.Choice // which findings are wanted: all, but for a Check
+	choice preflight.Choice             // which findings are wanted: all, but for a Check
+	given  []*unstructured.Unstructured // namespaces that are taken to be there; none, but for MinimalRoles
 
 	env       map[string]string // load: the shell over .env
 	inst      *config.Instance  // load
@@ -78,6 +80,7 @@ type converge struct {
 	transport http.RoundTripper // decide: to registries
 	found     preflight.Home    // home: whose the namespace is
 	homeless  bool              // home: there is no namespace yet
+	roles     string            // further: with which this user could converge; empty when no right is missing
 	asked     bool              // contact: somebody agreed to the namespace
 	cluster   cluster           // connect
 	server    string            // floor: gitVersion

@@ -56,7 +56,8 @@ type writes struct {
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
+		question := strings.HasSuffix(r.URL.Path, "reviews") // an answer is all that becomes of it
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !question && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
 			w.mu.Lock()
 			w.seen = append(w.seen, r.Method+" "+r.URL.String())
 			w.mu.Unlock()

@@ -28,6 +28,9 @@ func (r *Report) WriteText(out io.Writer) error {
 	default:
 		fmt.Fprintf(&b, "%d to refuse, %d to warn of, %d to note\n", count[preflight.Refuse], count[preflight.Warn], count[preflight.Note])
 	}
+	if r.Roles != "" {
+		fmt.Fprintf(&b, "\n# the smallest roles that would do, for an admin: kubectl apply -f -\n%s", r.Roles)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }

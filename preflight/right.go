@@ -1,0 +1,130 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Right is one thing that a user may do, as an authorizer is asked about it.
+type Right struct {
+	Verb  string `json:"verb"`
+	Group string `json:"group,omitempty"`
+	// Resource is the plural, such as "deployments"; a subresource follows a slash: "pods/log".
+	Resource string `json:"resource"`
+	// Namespace is empty for what lives in none. A Namespace itself counts as living in itself, but when it is created or listed.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is empty where all objects are meant, and for what has no name yet: create and list.
+	Name string `json:"name,omitempty"`
+}
+
+// String is "patch deployments.apps in namespace team-a", or "list nodes" for the whole cluster.
+func (r Right) String() string {
+	text := r.Verb + " " + schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
+	if r.Namespace != "" {
+		text += " in namespace " + r.Namespace
+	}
+	return text
+}
+
+// kind is the right without the name of the object.
+func (r Right) kind() Right {
+	r.Name = ""
+	return r
+}
+
+// rule is the right as a rule of its own.
+func (r Right) rule() rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{Verbs: []string{r.Verb}, APIGroups: []string{r.Group}, Resources: []string{r.Resource}}
+	if r.Name != "" {
+		rule.ResourceNames = []string{r.Name}
+	}
+	return rule
+}
+
+func (r Right) attributes() *authorizationv1.ResourceAttributes {
+	resource, sub := cutSubresource(r.Resource)
+	return &authorizationv1.ResourceAttributes{
+		Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: sub, Namespace: r.Namespace, Name: r.Name,
+	}
+}
+
+// A Need is a right and the object for which it is needed, in words: "Deployment.apps team-a/web".
+type Need struct {
+	Right
+	For string `json:"for"`
+}
+
+// A Grant is what a role that is to be written lets others do. The API server takes it only from those who may do all of it themselves, or hold
+// the verb escalate on roles (source: Kubernetes, "Privilege escalation prevention").
+type Grant struct {
+	// Role is "Role team-a/web" or "ClusterRole web".
+	Role string
+	// Namespace is empty for a ClusterRole.
+	Namespace, Name string
+	Rules           []rbacv1.PolicyRule
+	// Standing says that the role is there with these very rules: writing it again grants nothing. It is asked only when it matters; nil means
+	// that it is not there.
+	Standing func(ctx context.Context) (bool, error)
+}
+
+func (g Grant) escalate() Right {
+	right := Right{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Namespace: g.Namespace, Name: g.Name}
+	if g.Namespace == "" {
+		right.Resource = "clusterroles"
+	}
+	return right
+}
+
+// grantFix is what an admin types to give one right.
+func grantFix(right Right, user string) string {
+	if user == "" {
+		user = "USER"
+	}
+	name := "jr2-" + right.Verb + "-" + dashed(right.Resource)
+	what := fmt.Sprintf("--verb=%s --resource=%s", right.Verb, resourceArgument(right))
+	if right.Namespace == "" {
+		return fmt.Sprintf("kubectl create clusterrole %s %s && kubectl create clusterrolebinding %s --clusterrole=%s --user=%s", name, what, name, name, user)
+	}
+	return fmt.Sprintf("kubectl -n %s create role %s %s && kubectl -n %s create rolebinding %s --role=%s --user=%s",
+		right.Namespace, name, what, right.Namespace, name, name, user)
+}
+
+// ruleText is a rule in the order in which one says it: "get, list on pods, services".
+func ruleText(rule rbacv1.PolicyRule) string {
+	if len(rule.NonResourceURLs) > 0 {
+		return strings.Join(rule.Verbs, ", ") + " on " + strings.Join(rule.NonResourceURLs, ", ")
+	}
+	var resources []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			resources = append(resources, schema.GroupResource{Group: group, Resource: resource}.String())
+		}
+	}
+	text := strings.Join(rule.Verbs, ", ") + " on " + strings.Join(resources, ", ")
+	if len(rule.ResourceNames) > 0 {
+		text += " " + strings.Join(rule.ResourceNames, ", ")
+	}
+	return text
+}
+
+func cutSubresource(resource string) (string, string) {
+	resource, sub, _ := strings.Cut(resource, "/")
+	return resource, sub
+}
+
+func dashed(resource string) string { return strings.ReplaceAll(resource, "/", "-") }
+
+// resourceArgument is a resource as kubectl create role takes it: "deployments.apps/scale".
+func resourceArgument(right Right) string {
+	resource, sub := cutSubresource(right.Resource)
+	text := schema.GroupResource{Group: right.Group, Resource: resource}.String()
+	if sub != "" {
+		text += "/" + sub
+	}
+	return text
+}

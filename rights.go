@@ -1,0 +1,318 @@
+package jr2
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/preflight"
+)
+
+// rights is what a converge of this Instance has to be allowed.
+type rights struct {
+	needs  []preflight.Need
+	grants []preflight.Grant
+}
+
+func (r *rights) need(what, group, resource, namespace, name string, verbs ...string) {
+	for _, verb := range verbs {
+		right := preflight.Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}
+		switch {
+		case verb == "create" || verb == "list" || verb == "watch":
+			right.Name = "" // what is made has no name yet for an authorizer, and a list has none
+		case resource == "namespaces" && group == "":
+			right.Namespace = name // for an authorizer it lives in itself
+		}
+		r.needs = append(r.needs, preflight.Need{Right: right, For: what})
+	}
+}
+
+// set adds what the apply of a set needs: to look at each object, to make it and to change it; and to keep the inventory. A namespace is often
+// an admin's to make, so that one which is there need not be made.
+func (c *converge) setRights(ctx context.Context, r *rights, set *apply.Set) error {
+	inventory := apply.InventoryName(set.Name)
+	r.need("the inventory of "+set.ID(), "", "configmaps", set.Namespace, inventory, "get", "create", "update")
+	for _, o := range set.Objects {
+		verbs := []string{"get", "patch", "create"}
+		if o.GetKind() == "Namespace" {
+			if live, err := c.sharedObject(ctx, o); err == nil && live != nil {
+				verbs = verbs[:2]
+			}
+		}
+		r.object(o, verbs...)
+		if err := c.grant(r, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rights) object(o *unstructured.Unstructured, verbs ...string) {
+	ref := apply.RefOf(o)
+	plural, _ := meta.UnsafeGuessKindToResource(ref.GroupVersionKind()) // right for every kind that is rendered
+	r.need(ref.String(), ref.Group, plural.Resource, ref.Namespace, ref.Name, verbs...)
+}
+
+func (c *converge) grant(r *rights, o *unstructured.Unstructured) error {
+	ref := apply.RefOf(o)
+	if ref.Group != rbacv1.GroupName || ref.Kind != "Role" && ref.Kind != "ClusterRole" {
+		return nil
+	}
+	var role rbacv1.Role // a ClusterRole has its rules in the same place
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+		return fmt.Errorf("%s: %w", ref, err)
+	}
+	r.grants = append(r.grants, preflight.Grant{
+		Role: ref.String(), Namespace: ref.Namespace, Name: ref.Name, Rules: role.Rules,
+		Standing: func(ctx context.Context) (bool, error) { return c.stands(ctx, &role) },
+	})
+	return nil
+}
+
+// stands says that a Role or a ClusterRole is there with these rules.
+func (c *converge) stands(ctx context.Context, role *rbacv1.Role) (bool, error) {
+	rbac := c.cluster.client.RbacV1()
+	var rules []rbacv1.PolicyRule
+	var err error
+	if role.Namespace == "" {
+		var live *rbacv1.ClusterRole
+		live, err = rbac.ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})
+		rules = live.Rules
+	} else {
+		var live *rbacv1.Role
+		live, err = rbac.Roles(role.Namespace).Get(ctx, role.Name, metav1.GetOptions{})
+		rules = live.Rules
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // one that may not be read is the business of another right
+		return false, nil
+	}
+	return err == nil && equality.Semantic.DeepEqual(rules, role.Rules), err
+}
+
+// rollout adds what waiting for a workload and looking at its pods needs.
+func (r *rights) rollout(layer render.Layer) {
+	what := "the rollout of the " + layer.Name
+	r.need(what, "apps", strings.ToLower(layer.Kind)+"s", layer.Namespace, layer.Object, "list", "watch")
+	r.need(what, "", "pods", layer.Namespace, "", "list")
+}
+
+// rightsNeeded lists what this converge has to be allowed, from the objects that it will apply. Their names and kinds depend on no value that is
+// yet to be made, so stand-ins do.
+func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
+	r, home := &rights{}, c.cluster.namespace
+	r.need("the namespace", "", "namespaces", "", home, "get")
+	r.need("the lock", "coordination.k8s.io", "leases", home, lockName, "get", "create", "update")
+	r.need("the Instance's tokens", "", "secrets", home, names.InstanceSecret, "get", "create")
+	if c.inst.Platforms == nil {
+		r.need("the platforms to build for", "", "nodes", "", "", "list")
+	}
+	if c.opts.Publisher == nil {
+		r.need("the Assembly", "", "configmaps", home, "", "get", "list", "create", "update")
+	}
+	if err := c.sharedRights(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := c.operatorRights(ctx, r); err != nil {
+		return nil, err
+	}
+	outline := *c
+	outline.input.SigningKey, outline.input.Env, outline.input.ImageMap = config.NewSecret(standInKey), c.environ, "{}"
+	outline.input.CABundle, _ = c.inst.CABundle() // what is wrong with it is another check's
+	set, _, err := outline.instanceSet()
+	if err != nil {
+		return nil, err
+	}
+	r.need("the last converge", "apps", "deployments", home, names.Orchestrator, "get")
+	for _, layer := range render.Layers(outline.input) {
+		if layer.Namespace == home {
+			r.rollout(layer)
+		}
+	}
+	return r, c.setRights(ctx, r, set)
+}
+
+// sharedRights adds what the objects need that belong to all: nothing but a look where an admin made them as they are asked for.
+func (c *converge) sharedRights(ctx context.Context, r *rights) error {
+	home, _, err := c.namespaceSet()
+	if err != nil {
+		return err
+	}
+	classes, _, err := c.prioritySet()
+	if err != nil {
+		return err
+	}
+	for _, o := range append(home.Objects, classes.Objects...) {
+		verbs := []string{"get"}
+		live, err := c.sharedObject(ctx, o)
+		switch {
+		case apierrors.IsForbidden(err): // the look itself is what is missing
+		case err != nil:
+			return err
+		case live == nil:
+			verbs = append(verbs, "patch", "create")
+		case !apply.Holds(live, o):
+			verbs = append(verbs, "patch")
+		}
+		r.object(o, verbs...)
+	}
+	return nil
+}
+
+// sharedObject reads a Namespace or a PriorityClass; nil when it is not there.
+func (c *converge) sharedObject(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	for _, given := range c.given {
+		if apply.RefOf(given) == apply.RefOf(o) {
+			return o, nil
+		}
+	}
+	var live runtime.Object
+	var err error
+	switch o.GetKind() {
+	case "Namespace":
+		live, err = c.cluster.client.CoreV1().Namespaces().Get(ctx, o.GetName(), metav1.GetOptions{})
+	default:
+		var class *schedulingv1.PriorityClass
+		class, err = c.cluster.client.SchedulingV1().PriorityClasses().Get(ctx, o.GetName(), metav1.GetOptions{})
+		live = class
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", apply.RefOf(o), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	found := &unstructured.Unstructured{Object: content}
+	found.SetGroupVersionKind(o.GroupVersionKind()) // a typed client leaves it out
+	return found, err
+}
+
+// operatorRights adds what the operator needs, unless another brings it.
+func (c *converge) operatorRights(ctx context.Context, r *rights) error {
+	if !render.ManagesOperator(c.input) {
+		return nil
+	}
+	r.need("the operator", "apps", "deployments", names.OperatorNamespace, names.OperatorDeployment, "get")
+	deployed, err := c.deployedOperator(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if version := versionOf(deployed); version != "" {
+		if order, err := render.CompareVersions(version, c.inst.KitVersion); err != nil || order > 0 {
+			return nil // a newer one is left alone; a version that can't be read is told by the operator's own step
+		}
+	}
+	set, _, err := operatorSet(c.input)
+	if err != nil {
+		return err
+	}
+	r.need("the kinds of the operator", "apiextensions.k8s.io", "customresourcedefinitions", "", "", "list", "watch")
+	r.rollout(render.OperatorLayer(c.input))
+	return c.setRights(ctx, r, set)
+}
+
+// mayConverge asks whether this user may do it all.
+func (c *converge) mayConverge(ctx context.Context) ([]preflight.Finding, error) {
+	r, err := c.rightsNeeded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	user := c.whoami(ctx)
+	findings, err := preflight.Rights(ctx, c.cluster.client.AuthorizationV1(), user, r.needs, r.grants)
+	if len(findings) > 0 {
+		c.roles, _ = preflight.RolesYAML(preflight.MinimalRoles(c.rolesName(), user, r.needs, r.grants)) // they are built here, and always encode
+	}
+	return findings, err
+}
+
+func (c *converge) rolesName() string { return "jr2-converge-" + c.cluster.namespace }
+
+// whoami is the user as the server knows it; empty where the server does not say.
+func (c *converge) whoami(ctx context.Context) string {
+	review, err := c.cluster.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(review.Status.UserInfo.Username)
+}
+
+// MinimalRoles are the roles, as YAML that kubectl applies, with which user may converge with these options and no more. Namespaces that are not
+// there come first, because a Role needs its namespace; an admin makes them with the roles, and the user need not. Other objects that an admin
+// made already are looked at too, so that nothing is given that is not needed; the caller must be allowed to look. user is the name as the API
+// server knows it.
+func MinimalRoles(ctx context.Context, opts Options, user string) (string, error) {
+	opts.Events = nil
+	run := &converge{opts: opts, result: &Result{}}
+	if err := in(ctx, []step{run.load, run.readWhole, run.kitNames, run.connect, run.floor}); err != nil {
+		return "", err
+	}
+	homes, err := run.missingNamespaces(ctx)
+	if err != nil {
+		return "", err
+	}
+	run.given = homes
+	r, err := run.rightsNeeded(ctx)
+	if err != nil {
+		return "", err
+	}
+	var grants []preflight.Grant
+	for _, grant := range r.grants {
+		standing, err := grant.Standing(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !standing {
+			grants = append(grants, grant)
+		}
+	}
+	objs := preflight.MinimalRoles(run.rolesName(), user, r.needs, grants)
+	var all []runtime.Object
+	for _, namespace := range homes {
+		all = append(all, namespace)
+	}
+	return preflight.RolesYAML(append(all, objs...))
+}
+
+// missingNamespaces are those of the Instance and of the operator that are not there, as the converge would make them.
+func (c *converge) missingNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	home, _, err := c.namespaceSet()
+	if err != nil {
+		return nil, err
+	}
+	wanted := home.Objects
+	if render.ManagesOperator(c.input) {
+		set, _, err := operatorSet(c.input)
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, set.Objects...)
+	}
+	var missing []*unstructured.Unstructured
+	for _, o := range wanted {
+		if o.GetKind() != "Namespace" {
+			continue
+		}
+		live, err := c.sharedObject(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			missing = append(missing, o)
+		}
+	}
+	return missing, nil
+}
