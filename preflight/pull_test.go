@@ -154,6 +154,7 @@ func TestX04Pulls(t *testing.T) {
 	held := map[string]*corev1.Secret{
 		"jarvis/right": pullSecret("registry.example.com=puller:1"), "jarvis/wrong": pullSecret("registry.example.com=guesser:1"), "jarvis/other": pullSecret("git.example.com=puller:1", "a.example.com=b:2"),
 		"jarvis/broken": broken, "jarvis/token": token, "jarvis/old": old, "jarvis/opaque": opaque, "jarvis/empty": pullSecret(), "elsewhere/far": pullSecret("registry.example.com=puller:1"),
+		"jarvis/cloud": pullSecret("team.azurecr.io=old:1"),
 	}
 	failing := map[string]error{"jarvis/locked": apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "locked", errors.New("not yours"))}
 	const create = "kubectl -n jarvis create secret docker-registry "
@@ -214,10 +215,7 @@ func TestX04Pulls(t *testing.T) {
 			registry := &private{user: "puller"}
 			facts := preflight.SetFacts{
 				Images: registry.images, Nodes: []corev1.Node{node("a")}, Namespaces: map[string]*corev1.Namespace{"jarvis": {}},
-				Secrets: func(namespace string) preflight.SecretGetter {
-					held["jarvis/cloud"] = pullSecret("team.azurecr.io=old:1")
-					return secrets{namespace, held, failing}
-				},
+				Secrets:         func(namespace string) preflight.SecretGetter { return secrets{namespace, held, failing} },
 				ServiceAccounts: func(string) preflight.ServiceAccountGetter { return accounts{"default": nil, "robot": {"right"}} },
 			}
 			findings := preflight.Pulls(t.Context(), manifests(t, test.text), facts)

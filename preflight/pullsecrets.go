@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,7 +112,6 @@ type secretKey struct{ namespace, name string }
 // readPullSecrets reads each Secret once, several at a time.
 func (l *setLook) readPullSecrets(ctx context.Context, keys []secretKey) map[secretKey]*pullSecret {
 	found := map[secretKey]*pullSecret{}
-	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for _, key := range keys {
@@ -121,9 +119,7 @@ func (l *setLook) readPullSecrets(ctx context.Context, keys []secretKey) map[sec
 			continue
 		}
 		secret := &pullSecret{namespace: key.namespace, name: key.name}
-		mu.Lock()
 		found[key] = secret
-		mu.Unlock()
 		group.Go(func() error {
 			l.readPullSecret(ctx, secret)
 			return nil
