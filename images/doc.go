@@ -6,7 +6,10 @@
 // which platforms to build, where the record of delivered images is kept, or what a cluster needs: the caller passes those in.
 //
 // A Builder builds; a Deliverer brings the result to where nodes find it. BuildKit is the Builder over BuildKit's own protocol, with a
-// daemon of its own or the one in a Docker Engine; Registry is the Deliverer that pushes, Kind the one that loads images into the nodes of
-// a kind cluster. Nothing is assumed about a builder's network:
-// its trust in a registry is its own configuration, ours is Options.
+// daemon of its own or the one in a Docker Engine; Natives is one of several, each for its own platform. Registry is the Deliverer that
+// pushes, Kind the one that loads images into the nodes of a kind cluster. Nothing is assumed about a builder's network: its trust in a
+// registry is its own configuration, ours is Options; only a daemon that we start is told ours (RegistryRules).
+//
+// What nodes pull beside that is looked at by Registry.Look, through Mirrors; and Bundle holds the images that a product brings, which an
+// administrator turns off, replaces or keeps warm.
 package images
