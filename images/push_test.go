@@ -122,3 +122,36 @@ func standing(t *testing.T, ref string) (string, error) {
 	}
 	return digest.String(), nil
 }
+
+// TestPushByDigest: without a tag there is one image, or one list, under its digest.
+func TestPushByDigest(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, platforms := range [][]string{{"linux/amd64"}, {"linux/amd64", "linux/arm64"}} {
+		req := BuildRequest{Ref: host + "/team/app:v1", Platforms: platforms, ByDigest: true, Keychain: authn.NewMultiKeychain()}
+		var made []v1.Image
+		for range platforms {
+			made = append(made, randomImage(t))
+		}
+		digest, err := push(t.Context(), req, made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := name.NewDigest(host + "/team/app@" + digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := remote.Head(at); err != nil {
+			t.Error(err)
+		}
+	}
+	repo, err := name.NewRepository(host + "/team/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tags, err := remote.List(repo); len(tags) > 0 {
+		t.Errorf("the tags %q, %v", tags, err)
+	}
+}
