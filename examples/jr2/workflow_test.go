@@ -59,6 +59,7 @@ func TestRunWorkflow(t *testing.T) {
 	t.Run("killed", s.testKilled)
 	t.Run("ended by hand and by the clock", s.testEnds)
 	t.Run("held", s.testHeld)
+	t.Run("a Go value", s.testValue)
 }
 
 func edit(t *testing.T, file, from, to string) {
