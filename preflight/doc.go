@@ -9,5 +9,5 @@
 // replicas, budgets and drains. They decide nothing about where facts come from: the caller reads nodes, pods and namespaces, and gives
 // functions that ask a registry and the API server. A set's check that cannot look says so by a Note.
 //
-// NodeChecks are the exception: on request alone they ask nodes by pods that live for seconds, and remove them.
+// NodeChecks and ModelProbes are the exception: on request alone they ask nodes, and models, by pods that live for seconds, and remove them.
 package preflight

@@ -27,7 +27,7 @@ done
 // modules asks each node by one pod.
 func (r *nodeChecking) modules(ctx context.Context, nodes []corev1.Node, modules []string) ([]Finding, error) {
 	return eachNode(r.Parallel, nodes, func(node *corev1.Node) ([]Finding, error) {
-		end, err := r.run(ctx, r.modulePod(node, modules))
+		end, err := r.run(ctx, r.modulePod(node, modules), nil)
 		if err != nil {
 			return nil, err
 		}

@@ -5,44 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/pod-security-admission/api"
 
-	"jr2.dev/jr2/internal/holder"
 	"jr2.dev/jr2/internal/names"
 )
 
 // What marks pods and namespaces of node checks.
 const (
-	nodeCheckLabel  = "jr2.dev/node-check"        // which check
-	nodeCheckHolder = "jr2.dev/node-check-holder" // annotation: whose
-	nodeCheckName   = "jr2-node-check-"           // how their names begin
-)
-
-const (
-	// cleanTimeout bounds the removal after a check.
-	cleanTimeout = 15 * time.Second
-	// leftoverAge is when a namespace of another machine's check counts as left behind: far longer than any check takes.
-	leftoverAge = time.Hour
-	// podSlack is what a pod's own deadline has beyond the check's.
-	podSlack = 10 * time.Second
+	nodeCheckLabel = "jr2.dev/node-check" // which check
+	nodeCheckName  = "jr2-node-check-"    // how their names begin
 )
 
 // nodeChecking is one check under way.
 type nodeChecking struct {
 	NodeChecks
-	// id is the value of nodeCheckLabel.
-	id        string
-	namespace string
+	shortPods
 	// made says that the namespace is this check's.
 	made bool
-	pods corev1client.PodInterface
 }
 
 // open finds or makes the namespace, and removes what checks before it left behind.
@@ -54,7 +38,9 @@ func (c NodeChecks) open(ctx context.Context) (*nodeChecking, error) {
 	if c.Parallel <= 0 {
 		c.Parallel = DefaultCheckParallel
 	}
-	run := &nodeChecking{NodeChecks: c, id: rand.String(8), namespace: c.Namespace}
+	run := &nodeChecking{NodeChecks: c, shortPods: shortPods{
+		what: "a node check", label: nodeCheckLabel, id: rand.String(8), namespace: c.Namespace, timeout: c.Timeout,
+	}}
 	if c.Namespace == "" {
 		if err := run.sweepNamespaces(ctx); err != nil {
 			return nil, err
@@ -69,7 +55,7 @@ func (c NodeChecks) open(ctx context.Context) (*nodeChecking, error) {
 	if run.made {
 		return run, nil
 	}
-	return run, run.sweepPods(ctx)
+	return run, run.sweep(ctx)
 }
 
 // ownNamespace is at the privileged level, and nobody is warned of what it is for.
@@ -78,17 +64,7 @@ func (r *nodeChecking) ownNamespace() *corev1.Namespace {
 	for _, label := range []string{api.EnforceLevelLabel, api.AuditLevelLabel, api.WarnLevelLabel} {
 		labels[label] = string(api.LevelPrivileged)
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: nodeCheckName, Labels: labels, Annotations: map[string]string{nodeCheckHolder: holder.Self()}}}
-}
-
-func (r *nodeChecking) labels() map[string]string {
-	return map[string]string{nodeCheckLabel: r.id, names.LabelManagedBy: names.ManagedBy}
-}
-
-// left says whether an object of a check has nobody any more: its process has ended, or its time is long over. The server's clock may differ
-// from ours, which the ages allow for.
-func left(object *metav1.ObjectMeta, age time.Duration) bool {
-	return object.DeletionTimestamp == nil && (holder.Gone(object.Annotations[nodeCheckHolder]) || time.Since(object.CreationTimestamp.Time) > age)
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: nodeCheckName, Labels: labels, Annotations: r.held()}}
 }
 
 // sweepNamespaces needs the right to list namespaces; without it, leftovers stay.
@@ -101,7 +77,7 @@ func (r *nodeChecking) sweepNamespaces(ctx context.Context) error {
 		return fmt.Errorf("look for leftovers of node checks: %w", err)
 	}
 	for i := range list.Items {
-		if old := &list.Items[i]; left(&old.ObjectMeta, leftoverAge) {
+		if old := &list.Items[i]; r.left(&old.ObjectMeta, leftoverAge) {
 			err := r.Client.Namespaces().Delete(ctx, old.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &old.UID}})
 			if err = gone(err); err != nil {
 				return fmt.Errorf("remove namespace %s, which a node check left behind: %w", old.Name, err)
@@ -111,44 +87,7 @@ func (r *nodeChecking) sweepNamespaces(ctx context.Context) error {
 	return nil
 }
 
-func (r *nodeChecking) sweepPods(ctx context.Context) error {
-	list, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: nodeCheckLabel})
-	if err != nil {
-		return fmt.Errorf("look for leftovers of node checks in namespace %s: %w", r.namespace, err)
-	}
-	for i := range list.Items {
-		old := &list.Items[i]
-		age := leftoverAge
-		if old.Spec.ActiveDeadlineSeconds != nil {
-			age = 2*time.Duration(*old.Spec.ActiveDeadlineSeconds)*time.Second + 5*time.Minute
-		}
-		if left(&old.ObjectMeta, age) {
-			if err := r.remove(ctx, old.Name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// remove ends a pod without delay; that is no loss for one that only looks.
-func (r *nodeChecking) remove(ctx context.Context, pod string) error {
-	var now int64
-	if err := gone(r.pods.Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})); err != nil {
-		return fmt.Errorf("remove pod %s/%s of a node check: %w", r.namespace, pod, err)
-	}
-	return nil
-}
-
-// gone is nil when what was to be removed is not there, or is another by now.
-func gone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
-// close removes the namespace, or every pod of this check, also one whose creation was answered by no one. What fails comes with err.
+// close removes the namespace, or every pod of this check. What fails comes with err.
 func (r *nodeChecking) close(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
@@ -158,12 +97,5 @@ func (r *nodeChecking) close(ctx context.Context, err error) error {
 		}
 		return err
 	}
-	list, failed := r.pods.List(ctx, metav1.ListOptions{LabelSelector: nodeCheckLabel + "=" + r.id})
-	if failed != nil {
-		return errors.Join(err, fmt.Errorf("look for pods of a node check in namespace %s: %w", r.namespace, failed))
-	}
-	for i := range list.Items {
-		err = errors.Join(err, r.remove(ctx, list.Items[i].Name))
-	}
-	return err
+	return r.removeAll(ctx, err)
 }

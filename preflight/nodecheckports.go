@@ -69,7 +69,7 @@ func (r *nodeChecking) portsFrom(ctx context.Context, node *corev1.Node, targets
 	for i := range targets {
 		args = append(args, addresses[targets[i].Name])
 	}
-	end, err := r.run(ctx, r.pod(node, portScript, args...))
+	end, err := r.run(ctx, r.pod(node, portScript, args...), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ const (
 	SizeTooLarge      = "warning: no Sandbox node right now has the allocatable for a Size of memory %s, cpu %s (workflow %s) — its Sandbox stays Pending until one does" // memory, cpu, quoted workflow names
 )
 
+// ModelReach is what to know when an Agent's model can't be reached.
+const ModelReach = "The pods must reach the model. A LAN address of your computer that works from kind can fail from a shared cluster. See Use a local model and Use a hosted provider or a gateway."
+
 // Refusals: the cluster or the namespace cannot take the Instance. They are printed as they stand.
 const (
 	RefuseFloor     = "refusing: %s runs Kubernetes %s; jr2 needs Kubernetes %s or newer (every Sandbox mounts jr2's runtime as an image volume, ADR-0037). Nothing was applied."                                                                                               // context, version, floor

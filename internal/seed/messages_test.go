@@ -42,6 +42,7 @@ func TestEverySentenceIsTheDocuments(t *testing.T) {
 		"NodeReason":           fmt.Sprintf(seed.NodeReason, "jr2-control-plane", fmt.Sprintf(seed.LacksLabel, "pool")),
 		"NoSandboxNodeHint":    seed.NoSandboxNodeHint,
 		"SizeTooLarge":         fmt.Sprintf(seed.SizeTooLarge, "512Gi", "64", `"hold"`),
+		"ModelReach":           seed.ModelReach,
 		"RefuseFloor":          fmt.Sprintf(seed.RefuseFloor, "<context>", "<kubernetes version>", "1.35"),
 		"RefusePodLevel":       fmt.Sprintf(seed.RefusePodLevel, "<context>", "<kubernetes version>"),
 		"RefuseNamespace":      fmt.Sprintf(seed.RefuseNamespace, "<namespace>", "<context>", "<instance>"),
