@@ -39,7 +39,7 @@ type Options struct {
 	// Sizes holds the maximum: a Sandbox that asks for more is refused with a *placement.SizeCapError before anything is written. The zero
 	// value caps nothing; Default plays no part.
 	Sizes placement.SizeRange
-	// PlacingDeadline ends Placing with a *LostError that matches ErrPlacingDeadline. 0 means none.
+	// PlacingDeadline ends Placing with a *LostError that matches ErrPlacingDeadline, counted from the call. 0 means none.
 	PlacingDeadline time.Duration
 	// Refuse decides, for each reason to wait and each change of it, whether not to wait for it: the end is a *LostError that matches
 	// ErrRefused. Nil waits for everything. NeverFits is one.

@@ -22,6 +22,8 @@ type provision struct {
 	opts    Options
 	began   time.Time
 	waits   waits
+	// written is the lease as it was written with the Sandbox.
+	written string
 	// unsure says that nobody knows whether the Sandbox was written.
 	unsure bool
 	// tokenMade says that this call made the token's Secret.
@@ -182,7 +184,7 @@ const cleanupTimeout = 30 * time.Second
 func (p *provision) clean(ctx context.Context) error {
 	if p.Sandbox == nil && p.unsure { // the answer to its create may have been lost
 		there, err := p.client.sandboxes.Get(ctx, p.about.Sandbox, metav1.GetOptions{})
-		if err == nil && p.ours(there) {
+		if err == nil && p.ours(there, true) {
 			p.Sandbox = there
 		} else if err != nil && !apierrors.IsNotFound(err) {
 			return err

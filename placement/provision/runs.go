@@ -55,7 +55,8 @@ func (r Run) Live() bool {
 	return slices.ContainsFunc(r.Workspaces, func(w Workspace) bool { return w.State != Lost && w.State != Ending })
 }
 
-// Runs reads the runs that the Sandboxes of a namespace tell of, the oldest first, those that are not Live too.
+// Runs reads the runs that the Sandboxes of a namespace tell of, the oldest first, those that are not Live too. A Sandbox that a quota keeps out
+// of the cluster itself is not seen: only its Provision knows of it.
 func Runs(ctx context.Context, cfg *rest.Config, namespace string) ([]Run, error) {
 	c, err := connect(cfg, namespace)
 	if err != nil {

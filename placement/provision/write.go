@@ -94,7 +94,8 @@ func (p *provision) writeSandbox(ctx context.Context) error {
 	if box.Annotations == nil {
 		box.Annotations = map[string]string{}
 	}
-	box.Annotations[v1alpha1.AnnotationKeepalive] = now()
+	p.written = now()
+	box.Annotations[v1alpha1.AnnotationKeepalive] = p.written
 	tries := 0
 	err := persist(ctx, func() error {
 		tries++
@@ -112,16 +113,20 @@ func (p *provision) writeSandbox(ctx context.Context) error {
 	if err != nil {
 		return wrap(err, "read", "Sandbox", box.Name)
 	}
-	if !p.ours(there) {
+	if !p.ours(there, tries > 1) {
 		return &ExistsError{"Sandbox", p.client.namespace, box.Name}
 	}
 	p.Sandbox, p.Adopted = there, tries == 1
 	return nil
 }
 
-// ours says that a Sandbox of the name is the one that was asked for. One that names no run is recognized by nothing.
-func (p *provision) ours(there *v1alpha1.Sandbox) bool {
+// ours says that a Sandbox of the name is the one that was asked for: by its run, Workflow and path or, when the answer to its create was
+// lost, by the lease that was written with it.
+func (p *provision) ours(there *v1alpha1.Sandbox, lostAnswer bool) bool {
 	asked := p.request.Sandbox
+	if lostAnswer && there.Annotations[v1alpha1.AnnotationKeepalive] == p.written && p.written != "" {
+		return true
+	}
 	return asked.Labels[v1alpha1.LabelRun] != "" &&
 		there.Labels[v1alpha1.LabelRun] == asked.Labels[v1alpha1.LabelRun] &&
 		there.Labels[v1alpha1.LabelWorkflow] == asked.Labels[v1alpha1.LabelWorkflow] &&
