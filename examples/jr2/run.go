@@ -7,9 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 )
 
 // Streams are what a command reads and writes.
@@ -38,7 +36,6 @@ func (r reported) Unwrap() error { return r.error }
 
 // Run runs one command. Its errors are already written to Streams.Err.
 func Run(ctx context.Context, args []string, streams Streams) error {
-	klog.SetLogger(logr.Discard()) // client-go's own log lines are for debugging
 	root := &cobra.Command{
 		Use:           "jr2",
 		Short:         "Converge Instances, and sets of manifests, into Kubernetes clusters",
