@@ -1,6 +1,7 @@
 package jr2_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -46,6 +47,9 @@ func TestX04AConvergeLooksWhetherNodesCanPull(t *testing.T) {
 	})
 	const fix = `kubectl -n pulls create secret docker-registry registry-pull --docker-server=registry.example.com --docker-username=... --docker-password=... && ` +
 		`kubectl -n pulls patch serviceaccount default -p '{"imagePullSecrets": [{"name": "registry-pull"}]}'`
+	defer func() { // what runs there takes room on the nodes of later tests
+		must(t, w.client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}))
+	}()
 	plan, err := jr2.MakePlan(t.Context(), optionsOf(w, dir, namespace, private))
 	must(t, err)
 	first := w.up(t, dir, into(namespace), private)

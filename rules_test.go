@@ -53,7 +53,7 @@ func TestSandboxNodesSamples(t *testing.T) {
 	})
 	t.Run("too large", func(t *testing.T) {
 		w := theWorld(t, node("small"), node("smaller", func(n *devcluster.Node) {
-			n.Allocatable = corev1.ResourceList{corev1.ResourceMemory: quantity("4Gi"), corev1.ResourceCPU: quantity("2")}
+			n.Allocatable = corev1.ResourceList{corev1.ResourceMemory: quantity("128Gi"), corev1.ResourceCPU: quantity("32")}
 		}))
 		sources := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("512Gi", "64")}
 		told := w.up(t, folder(t, sources), into("nodes-small"))
