@@ -155,6 +155,9 @@ func (r *workflowRun) tellProvision(e provision.Event) {
 		r.tell(WorkspaceHeld{Child: about.Child, Sandbox: about.Sandbox, Reason: e.Reason, Message: e.Message})
 	case provision.Removed:
 		r.tell(SandboxRemoved{Child: about.Child, Sandbox: about.Sandbox})
+	case provision.Unheeded:
+		r.tell(Noted{Message: fmt.Sprintf("nobody has looked at Sandbox %s for %s — does the operator run? (kubectl -n %s get deployment %s)",
+			about.Sandbox, e.For, names.OperatorNamespace, names.OperatorDeployment)})
 	case provision.LeaseUnrenewed:
 		r.tell(Noted{Message: "the lease of " + about.Sandbox + " could not be renewed: " + e.Err.Error()})
 	}

@@ -6,7 +6,8 @@
 //     nodeSelector and tolerations leave.
 //   - Room counts how many more pods of a shape quotas and nodes let in, and says what limits it.
 //   - MaxSize, SizeRange and TooLarge are about Sizes; ModeOf and CheckWorkspace about Sandboxes beside their agents or on nodes of their own.
-//   - Package quota, below this one, reads a quota's refusal, and tells "never" from "not yet".
+//   - Package quota, below this one, reads a quota's refusal, and tells "never" from "not yet". Package provision brings a Sandbox and tells
+//     why it waits.
 //
 // These are functions over what somebody has read; Nodes and ReadFacts are the functions that read, from interfaces that client-go's
 // clients are.

@@ -57,8 +57,9 @@ func TestTheServerRestarts(t *testing.T) {
 		go func() { done <- controller.Run(ctx, cfg, controller.Options{}) }()
 		return func() { cancel(); <-done }
 	}
+	going := s.start(s.request(), provision.Options{LeaseEvery: time.Second, UnheededAfter: 200 * time.Millisecond})
+	going.tells("unheeded") // there is no operator yet
 	stop := operate()
-	going := s.start(s.request(), provision.Options{LeaseEvery: time.Second})
 	going.tells("waits on quota")
 	stop()
 	if err := cluster.Close(); err != nil {
@@ -71,7 +72,7 @@ func TestTheServerRestarts(t *testing.T) {
 	defer again.Close() //nolint:errcheck // a test cluster
 	defer operate()()
 	s.raise(q, list(corev1.ResourceLimitsMemory, "2Gi"))
-	if _, err := going.end(); err != nil || strings.Count(going.told(), "waits on") != 1 || !strings.HasSuffix(going.told(), "ready roomy") {
+	if _, err := going.end(); err != nil || strings.Count(going.told(), "waits on") != 1 || strings.Count(going.told(), "unheeded") != 1 || !strings.HasSuffix(going.told(), "ready roomy") {
 		t.Errorf("%v, told\n%s", err, going.told())
 	}
 	going.box.Release()

@@ -47,6 +47,12 @@ type Held struct {
 	Message string
 }
 
+// Unheeded says that nobody has said anything of the Sandbox for a while: the operator may not run. The wait goes on.
+type Unheeded struct {
+	About
+	For time.Duration
+}
+
 // Removed says that a Sandbox which never ran was deleted.
 type Removed struct{ About }
 

@@ -21,6 +21,8 @@ const (
 	ReadyBudget = 120 * time.Second // for the pod to be Ready, from its placement
 	RepoBudget  = 25 * time.Minute  // the same, when the pod is Ready and a repository is not on its node
 	LeaseEvery  = 5 * time.Minute   // between renewals of the lease, give or take a fifth
+	// UnheededAfter is for an operator to say something of the Sandbox, before that is told. No source gives it.
+	UnheededAfter = 15 * time.Second
 )
 
 // A Request is one Sandbox to bring. Compose makes one.
@@ -44,9 +46,9 @@ type Options struct {
 	// Refuse decides, for each reason to wait and each change of it, whether not to wait for it: the end is a *LostError that matches
 	// ErrRefused. Nil waits for everything. NeverFits is one.
 	Refuse func(Wait) bool
-	// ReadyBudget, RepoBudget and LeaseEvery replace the constants of these names; 0 means the constant. Time in which the pod is Ready and
-	// a repository is not counts against RepoBudget alone.
-	ReadyBudget, RepoBudget, LeaseEvery time.Duration
+	// ReadyBudget, RepoBudget, LeaseEvery and UnheededAfter replace the constants of these names; 0 means the constant. Time in which the pod
+	// is Ready and a repository is not counts against RepoBudget alone.
+	ReadyBudget, RepoBudget, LeaseEvery, UnheededAfter time.Duration
 	// Events receives what happens, one call at a time; nil discards.
 	Events func(Event)
 }
@@ -105,7 +107,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value *time.Duration
 		other time.Duration
-	}{{&o.ReadyBudget, ReadyBudget}, {&o.RepoBudget, RepoBudget}, {&o.LeaseEvery, LeaseEvery}} {
+	}{{&o.ReadyBudget, ReadyBudget}, {&o.RepoBudget, RepoBudget}, {&o.LeaseEvery, LeaseEvery}, {&o.UnheededAfter, UnheededAfter}} {
 		if *d.value <= 0 {
 			*d.value = d.other
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,35 @@ func TestF30ACountQuotaIsWaitedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAQuotaThatChangesIsTriedAtOnce, not by the clock alone, which tries after 1, 2, 4 and 8 seconds.
+func TestAQuotaThatChangesIsTriedAtOnce(t *testing.T) {
+	s := newSite(t)
+	q := s.quota("few", list("secrets", "0"))
+	var tries atomic.Int32
+	cfg := s.through(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") {
+			tries.Add(1)
+		}
+		return next.RoundTrip(r)
+	})
+	going := s.startAs(cfg, s.request(), provision.Options{})
+	going.tells("waits on quota")
+	began := time.Now()
+	for change := range 8 {
+		before := tries.Load()
+		s.until("the quota is changed", func() bool {
+			s.get(q.Name, q)
+			q.Annotations = map[string]string{"change": fmt.Sprint(change)}
+			return s.Update(t.Context(), q) == nil
+		})
+		s.until("it is tried", func() bool { return tries.Load() > before })
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("8 changes took %s", took)
+	}
+	going.cancel(nil)
 }
 
 // TestTooLargeIsRefusedFirst: nothing is written of what is over the maximum.

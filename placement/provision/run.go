@@ -62,8 +62,14 @@ func (p *provision) ended(ctx context.Context, err error) error {
 
 // place waits until the pod has a node.
 func (p *provision) place(ctx context.Context, looks <-chan look) error {
+	unheeded := time.NewTimer(p.opts.UnheededAfter)
+	defer unheeded.Stop()
 	for {
 		select {
+		case <-unheeded.C:
+			if len(p.Sandbox.Status.Conditions) == 0 {
+				p.tell(Unheeded{p.about, p.opts.UnheededAfter})
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case seen, open := <-looks:

@@ -75,6 +75,8 @@ func (t *telling) told() string {
 			lines = append(lines, fmt.Sprintf("waits%s on %s (%s): %s", changed, e.On, e.Outlook, e.Message))
 		case provision.WaitEnded:
 			lines = append(lines, fmt.Sprintf("waited, placed %t", e.Placed))
+		case provision.Unheeded:
+			lines = append(lines, "unheeded")
 		case provision.Removed:
 			lines = append(lines, "removed")
 		case provision.LeaseUnrenewed:
