@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"jr2.dev/jr2"
+	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/preflight"
 )
@@ -35,9 +36,9 @@ func (w *world) as(user string) func(*jr2.Options) {
 }
 
 // roles reads the stream that MinimalRoles gives, as kubectl would.
-func (w *world) roles(t *testing.T, dir, user string, change ...func(*jr2.Options)) []runtime.Object {
+func (w *world) roles(t *testing.T, user string, change ...func(*jr2.Options)) []runtime.Object {
 	t.Helper()
-	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Env: map[string]string{}}
+	options := jr2.Options{Config: w.Config(), Context: contextName, Env: map[string]string{}}
 	for _, c := range change {
 		c(&options)
 	}
@@ -161,7 +162,10 @@ func TestMinimalRights(t *testing.T) {
 		must(t, o.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: names.LabelManagedBy + "=" + names.ManagedBy}))
 	}
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
-	objs := w.roles(t, dir, "minimal", into("rights"))
+	read, err := config.Load(t.Context(), config.LoadOptions{Dir: dir})
+	must(t, err)
+	once := func(o *jr2.Options) { o.Instance = read } // it is evaluated once, and not for each right
+	objs := w.roles(t, "minimal", into("rights"), once)
 	w.give(t, objs)
 	for i, gone := range singles(objs) {
 		w.give(t, without(objs, gone, fmt.Sprint("lacks-", i)))
@@ -171,14 +175,14 @@ func TestMinimalRights(t *testing.T) {
 	for i, gone := range singles(objs) {
 		var writes writes
 		user := fmt.Sprint("lacks-", i)
-		up := w.up(t, dir, into("rights"), w.as(user), func(o *jr2.Options) { o.Config.Wrap(writes.wrap) })
+		up := w.up(t, dir, into("rights"), once, w.as(user), func(o *jr2.Options) { o.Config.Wrap(writes.wrap) })
 		if up.err == nil || len(writes.all()) > 0 {
 			t.Errorf("without %s %s.%s: %v, wrote %s", gone.verb, gone.resource, gone.group, up.err, writes.all())
 		}
 		if i%12 > 0 {
 			continue // the check asks the same
 		}
-		report := w.check(t, dir, preflight.Choice{}, into("rights"), w.as(user))
+		report := w.check(t, dir, preflight.Choice{}, into("rights"), once, w.as(user))
 		if !slices.ContainsFunc(report.Findings, func(f preflight.Finding) bool {
 			return f.Code == preflight.CodeEscalation || f.Code == preflight.CodeRightMissing && strings.Contains(f.Message, gone.verb) && strings.Contains(f.Message, gone.resource)
 		}) {
@@ -189,12 +193,12 @@ func TestMinimalRights(t *testing.T) {
 		}
 	}
 
-	report := w.check(t, dir, preflight.Choice{}, into("rights"), w.as("minimal"))
+	report := w.check(t, dir, preflight.Choice{}, into("rights"), once, w.as("minimal"))
 	if report.Err() != nil {
 		t.Errorf("with all rights the check says\n%s", report)
 	}
 	for _, run := range []string{"first", "second"} {
-		if up := w.up(t, dir, into("rights"), w.as("minimal")); up.err != nil {
+		if up := w.up(t, dir, into("rights"), once, w.as("minimal")); up.err != nil {
 			t.Errorf("the %s converge: %v", run, up.err)
 		}
 	}
