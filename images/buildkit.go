@@ -93,7 +93,10 @@ func (b *BuildKit) solve(ctx context.Context, req BuildRequest, export client.Ex
 	if err != nil {
 		return nil, err
 	}
-	s := &solve{req: req, attrs: opt.FrontendAttrs, status: newStatus(req.Ref, req.Progress)}
+	s := &solve{req: req, attrs: opt.FrontendAttrs, status: newStatus(req.Ref, req.Progress), drain: b.drain}
+	if s.drain == 0 {
+		s.drain = drainTimeout
+	}
 	response, err := s.run(ctx, b.client, opt)
 	switch {
 	case ctx.Err() != nil:
@@ -172,6 +175,7 @@ type solve struct {
 	req    BuildRequest
 	attrs  map[string]string
 	status *status
+	drain  time.Duration
 
 	// Written by the build's callback, read when the build has ended.
 	images  []Built
@@ -179,7 +183,7 @@ type solve struct {
 	refused error
 }
 
-// run builds and waits until everything has ended; a cancelled build gets drainTimeout for that.
+// run builds and waits until everything has ended; a cancelled build gets s.drain for that.
 func (s *solve) run(ctx context.Context, c *client.Client, opt client.SolveOpt) (*client.SolveResponse, error) {
 	type answer struct {
 		response *client.SolveResponse
@@ -204,7 +208,7 @@ func (s *solve) run(ctx context.Context, c *client.Client, opt client.SolveOpt) 
 		return a.response, a.err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(drainTimeout)
+	late := time.NewTimer(s.drain)
 	defer late.Stop()
 	select {
 	case a := <-answers:

@@ -72,6 +72,7 @@ type BuildKit struct {
 	place  Place
 	engine *engine // nil unless it is a Docker Engine's
 	closes []func() error
+	drain  time.Duration // what a cancelled build gets to end; 0 means drainTimeout
 }
 
 // Connect finds a BuildKit that answers, in this order:

@@ -82,6 +82,8 @@ func TestFrozenBuilder(t *testing.T) {
 	builder, err := images.Connect(t.Context(), images.ConnectOptions{Address: "unix://" + way.socket})
 	must(t, err)
 	t.Cleanup(func() { builder.Close() }) //nolint:errcheck // the end of the test
+	builder.Drain(200 * time.Millisecond)
+	testStuckBuild(t, builder)
 	d := decide(t, host(t, nil), "linux/amd64")
 	write(t, d.Images[0].Dir+"/Dockerfile", "FROM scratch\nCOPY Dockerfile /frozen\n")
 	d = planAgain(t, d)
@@ -95,8 +97,28 @@ func TestFrozenBuilder(t *testing.T) {
 	}}
 	start := time.Now()
 	got, err := images.Deliver(ctx, d, func(context.Context) (images.Builder, error) { return builder, nil }, opts)
-	if !errors.Is(err, enough) || len(got) != 0 || time.Since(start) > 25*time.Second {
+	if !errors.Is(err, enough) || len(got) != 0 || time.Since(start) > 10*time.Second {
 		t.Errorf("after %s: %v %v", time.Since(start), got, err)
+	}
+}
+
+// testStuckBuild: a cancelled build that does not end is not waited for longer than it is given.
+func testStuckBuild(t *testing.T, builder *images.BuildKit) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough, goOn := errors.New("enough"), make(chan struct{})
+	defer close(goOn)
+	start := time.Now()
+	_, err := builder.Build(ctx, images.BuildRequest{
+		Dir: folder(t, "stuck", map[string]string{"Dockerfile": "FROM scratch\nCOPY Dockerfile /stuck\n"}), Ref: host(t, nil) + "/stuck:1", Platforms: []string{"linux/amd64"},
+		BeforePush: func(context.Context, []images.Built) error {
+			cancel(enough)
+			<-goOn // whatever the context says
+			return nil
+		},
+	})
+	if !errors.Is(err, enough) || time.Since(start) > 10*time.Second {
+		t.Errorf("after %s: %v", time.Since(start), err)
 	}
 }
 

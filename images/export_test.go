@@ -1,6 +1,9 @@
 package images
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Sent lists the paths that a builder may be sent of dir.
 func Sent(ctx context.Context, dir string) ([]string, error) {
@@ -16,3 +19,6 @@ func Sent(ctx context.Context, dir string) ([]string, error) {
 	}
 	return paths, nil
 }
+
+// Drain sets what a cancelled build gets to end.
+func (b *BuildKit) Drain(d time.Duration) { b.drain = d }

@@ -108,6 +108,7 @@ func TestRegistryFaults(t *testing.T) {
 		{"away for a moment before the build", fault{"POST", uploads, 1, answer(503), false}, nil, "", true},
 		{"busy with the question", fault{"HEAD", manifests, 4, answer(429, "Retry-After", "1"), false}, nil, "", true},
 		{"busy with the push", fault{"PUT", manifests, 1, answer(429, "Retry-After", "1"), false}, nil, "", true},
+		{"busy for longer than the builder tries", fault{"PUT", manifests, 6, answer(429, "Retry-After", "1"), false}, nil, "", true},
 		{"busy for good", fault{"PUT", manifests, 0, answer(429), false}, &images.PushError{}, "429 Too Many Requests", true},
 		{"away for a moment", fault{"PUT", manifests, 1, answer(503), false}, nil, "", true},
 		{"reset in the middle of a blob", fault{"PUT PATCH", blobs, 1, reset, false}, nil, "", true},
