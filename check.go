@@ -12,7 +12,6 @@ import (
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
-	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -139,11 +138,6 @@ func (c *converge) secrets(ctx context.Context) error {
 		return err
 	}
 	c.input.CABundle, c.input.Env = bundle, c.environ
-	if err := render.CheckHeld(c.input); err != nil {
-		c.note(preflight.Finding{
-			Severity: preflight.Warn, Code: preflight.CodeHeldSecrets, Object: "Instance " + c.inst.Name, Message: err.Error(),
-		})
-	}
 	findings, err := preflight.NamedSecrets(ctx, c.cluster.client.CoreV1().Secrets(c.cluster.namespace), c.inst, c.cluster.namespace)
 	if refused := preflight.Refused(findings); refused != nil {
 		return refused

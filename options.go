@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"k8s.io/client-go/kubernetes"
@@ -92,6 +93,9 @@ type Options struct {
 	Publisher Publisher
 	// Holder tells other converges who holds the lock; host and process id when empty.
 	Holder string
+
+	// Now tells the time by which certificates are judged and made; time.Now when nil.
+	Now func() time.Time
 
 	// Events receives what happens, one call at a time; nil discards.
 	Events func(Event)

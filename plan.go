@@ -33,6 +33,8 @@ type Plan struct {
 	Layers []PlannedLayer `json:"layers"`
 	// Mint is the Secret in which values are made; nil when all are there.
 	Mint *PlannedMint `json:"mint,omitempty"`
+	// Certificates are those of held secrets that would be made; nil when all are there.
+	Certificates *PlannedCertificates `json:"certificates,omitempty"`
 	// Assembly is the Instance's code.
 	Assembly PlannedAssembly `json:"assembly"`
 }
@@ -67,6 +69,21 @@ type PlannedMint struct {
 	Keys   []string  `json:"keys"`
 }
 
+// PlannedCertificates says which certificates of held secrets would be made, and why.
+type PlannedCertificates struct {
+	// Authority says why the Instance's authority is made; empty when the one that is there stays.
+	Authority string `json:"authority,omitempty"`
+	// Hosts are those that get a new certificate.
+	Hosts []PlannedCertificate `json:"hosts,omitempty"`
+}
+
+// A PlannedCertificate is that of one host.
+type PlannedCertificate struct {
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	Why  string `json:"why"`
+}
+
 // PlannedAssembly says which Assembly is to be the current one.
 type PlannedAssembly struct {
 	Hash string `json:"hash"`
@@ -92,7 +109,7 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 		run.reach, run.bundle, run.kitNames, run.platformNames,
 		run.connect, run.floor, run.home, run.further, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
-		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.objects, run.assembly,
+		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.objects, run.assembly,
 	})
 	run.fill()
 	return run.plan, err
@@ -125,6 +142,9 @@ func (p *Plan) Changes() int {
 	}
 	if p.Mint != nil {
 		n++
+	}
+	if p.Certificates != nil && p.Certificates.Authority != "" {
+		n++ // those of hosts are in the layers
 	}
 	if p.Assembly.Publish {
 		n++

@@ -12,7 +12,7 @@ import (
 type MovedError struct {
 	// Plan is what it would do now.
 	Plan *Plan
-	// Moved names what the two plans differ in: objects, "image toolbox", "the tokens", "the Assembly".
+	// Moved names what the two plans differ in: objects, "image toolbox", "the tokens", "the certificates", "the Assembly".
 	Moved []string
 }
 
@@ -50,6 +50,9 @@ func (p *Plan) moved(now *Plan) []string {
 	moved = append(moved, movedLayers(p.Layers, now.Layers)...)
 	if !reflect.DeepEqual(p.Mint, now.Mint) {
 		moved = append(moved, "the tokens")
+	}
+	if !reflect.DeepEqual(p.Certificates, now.Certificates) {
+		moved = append(moved, "the certificates")
 	}
 	if p.Assembly != now.Assembly {
 		moved = append(moved, "the Assembly")

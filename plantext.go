@@ -31,6 +31,9 @@ func (p *Plan) String() string {
 		if layer.Name == layerInstance && p.Mint != nil {
 			fmt.Fprintf(&b, "tokens: mint %s in %s\n", strings.Join(p.Mint.Keys, ", "), p.Mint.Secret)
 		}
+		if layer.Name == layerInstance && p.Certificates != nil {
+			p.Certificates.write(&b)
+		}
 		layer.write(&b)
 	}
 	if p.Assembly.Hash != "" {

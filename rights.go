@@ -132,6 +132,7 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 	outline := *c
 	outline.input.SigningKey, outline.input.Env, outline.input.ImageMap = config.NewSecret(standInKey), c.environ, "{}"
 	outline.input.CABundle, _ = c.inst.CABundle() // what is wrong with it is another check's
+	outline.certificateRights(r)
 	set, _, err := outline.instanceSet()
 	if err != nil {
 		return nil, err

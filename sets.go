@@ -72,5 +72,5 @@ func (c *converge) instanceSet() (*apply.Set, apply.Options, error) {
 	}
 	objects = append(objects, kept...)
 	set, err := apply.NewSet(setInstance, c.cluster.namespace, objects...)
-	return set, apply.Options{Prune: true}, err
+	return set, apply.Options{Prune: true, PruneData: c.heldObjects()}, err
 }

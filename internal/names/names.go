@@ -91,6 +91,10 @@ const (
 	BootstrapKey = "envoy.json"
 	ScriptKey    = "custodian.lua"
 	CAKey        = "ca.crt"
+	CAPrivateKey = "ca.key" // in jr2-held-ca, beside ca.crt
+	ExtraKey     = "extra.crt"
+	BundleKey    = "bundle.crt"
+	UpstreamKey  = "upstream.crt"
 
 	KeyInstanceToken = "JR2_INSTANCE_TOKEN"
 	KeySigningKey    = "JR2_SIGNING_KEY"

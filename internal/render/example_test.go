@@ -92,9 +92,16 @@ func ExampleNamespace() {
 	// Output: map[jr2.dev/instance:my-instance]
 }
 
-func ExampleCheckHeld() {
+func ExampleBoundHosts() {
 	in := hold()
-	in.Instance.Secrets = []config.HeldSecret{{Name: "TRACKER", Value: config.NewSecret("t"), Hosts: []string{"t.example.com"}}}
-	fmt.Println(render.CheckHeld(in))
-	// Output: secrets are held (TRACKER): the Custodian's certificates are not made by this version, so the hosts of these secrets see their stand-ins, and calls to them fail
+	in.Instance.Secrets = []config.HeldSecret{
+		{Name: "OPENAI_API_KEY", Value: config.NewSecret("t")},
+		{Name: "TRACKER", Value: config.NewSecret("t"), Hosts: []string{"https://T.example.com:8443/api", "api.openai.com"}},
+	}
+	for _, host := range render.BoundHosts(in) {
+		fmt.Println(host.Name, host.Port, host.Stem())
+	}
+	// Output:
+	// api.openai.com 443 api.openai.com-443
+	// t.example.com 8443 t.example.com-8443
 }

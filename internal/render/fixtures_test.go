@@ -93,5 +93,6 @@ func review(t *testing.T) Input {
 		value, ok := map[string]string{"JR2_GIT_TOKEN": "literal-of-git"}[name]
 		return value, ok
 	}
+	in.Certificates = StandInCertificates(in)
 	return in
 }

@@ -29,6 +29,9 @@ func InstanceHarness(in Input) ([]runtime.Object, error) {
 	if err := in.complete(); err != nil {
 		return nil, err
 	}
+	if err := in.Certificates.complete(in); err != nil {
+		return nil, err
+	}
 	governing := in.service(names.InstanceHarnessPods, names.InstanceHarnessName, names.HarnessPort)
 	governing.Spec.ClusterIP = corev1.ClusterIPNone
 	return []runtime.Object{
@@ -72,10 +75,7 @@ func instanceHarnessSet(in Input) *appsv1.StatefulSet {
 func instanceHarnessPod(in Input) corev1.PodSpec {
 	security := hardenedPod()
 	security.FSGroup = ptr(int64(workGroup))
-	volumes := custodianVolumes()
-	if len(in.CABundle) > 0 {
-		volumes = append(volumes, configVolume("ca", names.TrustConfig))
-	}
+	volumes := append(custodianVolumes(in, names.InstanceSecret, names.KeyHarnessToken), trustVolumes(in)...)
 	return corev1.PodSpec{
 		PriorityClassName:             in.sandboxClass(),
 		AutomountServiceAccountToken:  ptr(false),
@@ -88,10 +88,7 @@ func instanceHarnessPod(in Input) corev1.PodSpec {
 }
 
 func harnessContainer(in Input) corev1.Container {
-	mounts := []corev1.VolumeMount{{Name: conversations, MountPath: conversationsDir}}
-	if len(in.CABundle) > 0 {
-		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: trustDir, ReadOnly: true})
-	}
+	mounts := append([]corev1.VolumeMount{{Name: conversations, MountPath: conversationsDir}}, trustMounts(in)...)
 	return corev1.Container{
 		Name:            names.HarnessContainer,
 		Image:           in.Kit.Harness,
@@ -141,10 +138,7 @@ func reachEnv(in Input) []corev1.EnvVar {
 	for _, held := range heldSecrets(in) {
 		env = append(env, corev1.EnvVar{Name: held.Name, Value: config.StandIn(held.Name)})
 	}
-	if len(in.CABundle) > 0 {
-		env = append(env, corev1.EnvVar{Name: "NODE_EXTRA_CA_CERTS", Value: trustDir + "/" + names.CAKey})
-	}
-	return env
+	return append(env, trustEnv(in)...)
 }
 
 // harnessEnvFrom are the literals of the configuration, then what it takes from elsewhere.

@@ -27,16 +27,20 @@ type Input struct {
 	SigningKey config.Secret
 	// CABundle is the content of the file that harness.caBundle names; nil when the configuration names none.
 	CABundle []byte
+	// Certificates are those of held secrets. Instance and InstanceHarness need them while any secret is held: StandInCertificates will
+	// do where none are made yet.
+	Certificates *Certificates
 	// Env looks up the variables that git.credentials[].token names; nil means that none is set.
 	Env func(name string) (string, bool)
 }
 
 // Errors of an incomplete or impossible Input. They are errors of the calling program, not of the one who wrote the configuration.
 var (
-	ErrNoInstance   = errors.New("render: no Instance given")
-	ErrNoSigningKey = errors.New("render: no signing key given: read or mint jr2-instance first")
-	ErrNoImageMap   = errors.New("render: the image map is not a JSON object")
-	ErrNoCABundle   = errors.New("render: harness.caBundle is set and its content was not given")
+	ErrNoInstance     = errors.New("render: no Instance given")
+	ErrNoSigningKey   = errors.New("render: no signing key given: read or mint jr2-instance first")
+	ErrNoImageMap     = errors.New("render: the image map is not a JSON object")
+	ErrNoCertificates = errors.New("render: secrets are held and their certificates were not given")
+	ErrNoCABundle     = errors.New("render: harness.caBundle is set and its content was not given")
 )
 
 func (in Input) namespace() string {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,9 +15,13 @@ import (
 // that it and the Harnesses read, the Secrets whose values derive from the configuration, and the NetworkPolicies.
 //
 // jr2-instance is rendered without the keys of InstanceSecretKeys: a server-side apply of it leaves those alone.
-// jr2-held-secrets and jr2-ca are there only when there is something to put in.
+// jr2-held-secrets, jr2-held-tls and jr2-ca are there only when there is something to put in. jr2-held-ca is not rendered: the authority's key is
+// the converge's own.
 func Instance(in Input) ([]runtime.Object, error) {
 	if err := in.complete(); err != nil {
+		return nil, err
+	}
+	if err := in.Certificates.complete(in); err != nil {
 		return nil, err
 	}
 	var images map[string]any
@@ -31,13 +36,20 @@ func Instance(in Input) ([]runtime.Object, error) {
 	if held := heldSecretObject(in); held != nil {
 		objects = append(objects, held)
 	}
+	if Holds(in) {
+		objects = append(objects, certificateSecret(in))
+	}
 	objects = append(objects,
 		in.configMap(names.ImagesConfig, map[string]string{names.ImagesKey: in.ImageMap}),
 		in.configMap(names.HarnessConfig, map[string]string{names.HarnessKey: harnessJSON(in)}),
 		heldConfig(in),
 	)
-	if len(in.CABundle) > 0 {
-		objects = append(objects, in.configMap(names.TrustConfig, map[string]string{names.CAKey: string(in.CABundle)}))
+	if hasTrust(in) {
+		trust, err := trustConfig(in)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, trust)
 	}
 	objects = append(objects, policies(in)...)
 	return append(objects, stateClaim(in), orchestratorService(in), orchestratorDeployment(in)), nil
@@ -52,6 +64,11 @@ func (in Input) complete() error {
 		return ErrNoSigningKey
 	case in.Instance.Harness.CABundle != "" && len(in.CABundle) == 0:
 		return ErrNoCABundle
+	}
+	for _, held := range heldSecrets(in) {
+		if _, _, err := held.Bindings(); err != nil {
+			return fmt.Errorf("render: held secret %s: %w", held.Name, err)
+		}
 	}
 	return nil
 }

@@ -67,22 +67,12 @@ func sandboxVolumes(in Input, seat SandboxSeat) []corev1.Volume {
 	volumes := []corev1.Volume{
 		{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "runtime", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: in.Kit.Harness}}},
-		{Name: "custodian-values", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-			DefaultMode: ptr(int32(0o440)),
-			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: seat.Name + names.TokenSuffix},
-				Items:                []corev1.KeyToPath{{Key: names.SandboxTokenName, Path: names.SandboxTokenName}},
-			}}},
-		}}},
-		configVolume("custodian-config", names.HeldConfig),
 	}
+	volumes = append(volumes, custodianVolumes(in, seat.Name+names.TokenSuffix, names.SandboxTokenName)...)
 	if seat.fallback() {
 		volumes = append(volumes, corev1.Volume{Name: "home", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
-	if len(in.CABundle) > 0 {
-		volumes = append(volumes, configVolume("ca", names.TrustConfig))
-	}
-	return volumes
+	return append(volumes, trustVolumes(in)...)
 }
 
 func sandboxMounts(in Input, seat SandboxSeat) []corev1.VolumeMount {
@@ -90,10 +80,7 @@ func sandboxMounts(in Input, seat SandboxSeat) []corev1.VolumeMount {
 	if seat.fallback() {
 		mounts = append(mounts, homeMount())
 	}
-	if len(in.CABundle) > 0 {
-		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: trustDir, ReadOnly: true})
-	}
-	return mounts
+	return append(mounts, trustMounts(in)...)
 }
 
 // sandboxEnv is the environment of a Harness with a Workspace, in order of rising precedence.

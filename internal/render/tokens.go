@@ -88,12 +88,13 @@ func envDigest(in Input) string {
 	return digest(in.SigningKey, append([]string{"env"}, flat(derivedKeys(in))...)...)
 }
 
-// heldDigest moves when anything moves that the containers of the Instance Harness read once: the files of its Custodian, the values
-// that it holds, and the environment of the Harness.
+// heldDigest moves when anything moves that the containers of the Instance Harness read once: the files of its Custodian with its
+// certificates, the values that it holds, and the environment of the Harness.
 func heldDigest(in Input) string {
 	parts := []string{"held", heldManifest(in)}
+	parts = append(parts, in.Certificates.fingerprints()...)
 	parts = append(parts, flat(heldLiterals(in))...)
-	parts = append(parts, custodianBootstrap(in.namespace()), custodianScript, harnessJSON(in))
+	parts = append(parts, custodianBootstrap(in), custodianScript, harnessJSON(in))
 	return digest(in.SigningKey, append(parts, flat(harnessLiterals(in))...)...)
 }
 

@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"reflect"
 	"testing"
 
@@ -56,25 +55,5 @@ func TestGitTokens(t *testing.T) {
 	in.Env = nil
 	if got := GitTokens(in); len(got) != 0 {
 		t.Errorf("without an environment: %v", got)
-	}
-}
-
-func TestHeldSecretsAreSaidAloud(t *testing.T) {
-	var held *HeldError
-	if err := CheckHeld(review(t)); !errors.As(err, &held) || !reflect.DeepEqual(held.Names, []string{"SEARCH_KEY", "TRACKER", config.ProviderKeyName}) {
-		t.Errorf("got %v", err)
-	}
-	if err := CheckHeld(hold(t)); err != nil {
-		t.Errorf("nothing is held: %v", err)
-	}
-}
-
-func TestHostOf(t *testing.T) {
-	for base, want := range map[string]string{
-		"https://Models.Example.com/v1": "models.example.com:443", "https://h:8443": "h:8443", "https://[::1]/": "[::1]:443", "": "", "/x": "",
-	} {
-		if got := hostOf(base); got != want {
-			t.Errorf("%q: %q, want %q", base, got, want)
-		}
 	}
 }
