@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"golang.org/x/sync/errgroup"
+
+	"jr2.dev/jr2/placement"
 )
 
 // A pull is one image of one workload that a kubelet would pull, with what it has to do that.
@@ -95,14 +97,16 @@ func (l *setLook) everywhere(w *workload, image string) bool {
 	if len(l.facts.Nodes) == 0 {
 		return false
 	}
-	nodes := l.landing(w)
-	want := nodeName(image)
-	for i := range nodes {
-		if !lists(&nodes[i], want) {
+	answers, want, some := l.explain(w).Nodes, nodeName(image), false
+	for i := range l.facts.Nodes {
+		if answers[i].Answer == placement.Never {
+			continue
+		}
+		if some = true; !lists(&l.facts.Nodes[i], want) {
 			return false
 		}
 	}
-	return len(nodes) > 0
+	return some
 }
 
 func lists(node *corev1.Node, want string) bool {
