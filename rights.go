@@ -123,6 +123,7 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 	if c.opts.Publisher == nil {
 		r.need("the Assembly", "", "configmaps", home, "", "get", "list", "create", "update")
 	}
+	c.modelRights(r)
 	if err := c.sharedRights(ctx, r); err != nil {
 		return nil, err
 	}
@@ -228,12 +229,16 @@ func (c *converge) operatorRights(ctx context.Context, r *rights) error {
 
 // mayConverge asks whether this user may do it all.
 func (c *converge) mayConverge(ctx context.Context) ([]preflight.Finding, error) {
+	reviews := c.cluster.client.AuthorizationV1()
+	if all, err := preflight.MayAll(ctx, reviews); err != nil || all {
+		return nil, err
+	}
 	r, err := c.rightsNeeded(ctx)
 	if err != nil {
 		return nil, err
 	}
 	user := c.whoami(ctx)
-	findings, err := preflight.Rights(ctx, c.cluster.client.AuthorizationV1(), user, r.needs, r.grants)
+	findings, err := preflight.Rights(ctx, reviews, user, r.needs, r.grants)
 	if len(findings) > 0 {
 		c.roles, _ = preflight.RolesYAML(preflight.MinimalRoles(c.rolesName(), user, r.needs, r.grants)) // they are built here, and always encode
 	}
