@@ -145,6 +145,8 @@ func newWay(t *testing.T, to string) *way {
 			select {
 			case <-w.frozen:
 				<-ended
+				from.Close() //nolint:errcheck // the builder is to end, too
+				to.Close()   //nolint:errcheck // as above
 				return
 			default:
 			}
