@@ -50,7 +50,7 @@ func (r *sandboxes) podOf(ctx context.Context, box *v1alpha1.Sandbox) (*corev1.P
 	if isPodOf(box, pod) {
 		return pod, nil
 	}
-	return nil, r.deleteSecond(ctx, box, pod)
+	return nil, nil
 }
 
 // isPodOf says that a pod is the one of the Sandbox: it has the UID that was written down, or, before one was, the Sandbox as its owner.
@@ -58,30 +58,15 @@ func isPodOf(box *v1alpha1.Sandbox, pod *corev1.Pod) bool {
 	return metav1.IsControlledBy(pod, box) && (box.Status.PodUID == "" || box.Status.PodUID == pod.UID)
 }
 
-// endSecond looks for a second pod of a Sandbox that is Lost.
+// endSecond ends a second pod of a Sandbox that is Lost: a controller made it after another had made one that came, was written down, and
+// went, all between the first one's last look and its create.
 func (r *sandboxes) endSecond(ctx context.Context, box *v1alpha1.Sandbox) error {
 	pod := new(corev1.Pod)
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(box), pod)
-	if err != nil || box.Status.PodUID == "" || isPodOf(box, pod) {
+	if err != nil || box.Status.PodUID == "" || isPodOf(box, pod) || !metav1.IsControlledBy(pod, box) || pod.DeletionTimestamp != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return r.deleteSecond(ctx, box, pod)
-}
-
-// deleteSecond ends a pod that a controller made for the Sandbox after another had made one that came, was written down, and went, all
-// between its last look and its create.
-func (r *sandboxes) deleteSecond(ctx context.Context, box *v1alpha1.Sandbox, pod *corev1.Pod) error {
-	if !metav1.IsControlledBy(pod, box) || pod.DeletionTimestamp != nil {
-		return nil
-	}
-	fresh := new(v1alpha1.Sandbox)
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(box), fresh); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if fresh.UID != box.UID || isPodOf(fresh, pod) {
-		return errMoved
-	}
-	log.FromContext(ctx).Info("delete a second pod of a Sandbox", "pod", pod.UID, "first", fresh.Status.PodUID)
+	log.FromContext(ctx).Info("delete a second pod of a Sandbox", "pod", pod.UID, "first", box.Status.PodUID)
 	return client.IgnoreNotFound(r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
 
