@@ -36,9 +36,9 @@ func (w *world) as(user string) func(*jr2.Options) {
 }
 
 // roles reads the stream that MinimalRoles gives, as kubectl would.
-func (w *world) roles(t *testing.T, user string, change ...func(*jr2.Options)) []runtime.Object {
+func (w *world) roles(t *testing.T, dir, user string, change ...func(*jr2.Options)) []runtime.Object {
 	t.Helper()
-	options := jr2.Options{Config: w.Config(), Context: contextName, Env: map[string]string{}}
+	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Env: map[string]string{}}
 	for _, c := range change {
 		c(&options)
 	}
@@ -165,7 +165,7 @@ func TestMinimalRights(t *testing.T) {
 	read, err := config.Load(t.Context(), config.LoadOptions{Dir: dir})
 	must(t, err)
 	once := func(o *jr2.Options) { o.Instance = read } // it is evaluated once, and not for each right
-	objs := w.roles(t, "minimal", into("rights"), once)
+	objs := w.roles(t, dir, "minimal", into("rights"), once)
 	w.give(t, objs)
 	for i, gone := range singles(objs) {
 		w.give(t, without(objs, gone, fmt.Sprint("lacks-", i)))
