@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,8 +51,42 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		shared = cluster
-		return m.Run()
+		code := m.Run()
+		if err := followers.wait(ctx); code == 0 && err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL: what belongs to a deleted Sandbox stays:", err)
+			return 1
+		}
+		return code
 	}())
+}
+
+// followers are objects whose Sandbox was deleted. The garbage collector of a new cluster needs half a minute to hear of a new kind, so they
+// are waited for after all tests.
+var followers gone
+
+type gone struct {
+	mu     sync.Mutex
+	client client.Client
+	all    []client.Object
+}
+
+func (g *gone) add(c client.Client, objects ...client.Object) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.client, g.all = c, append(g.all, objects...)
+}
+
+func (g *gone) wait(ctx context.Context) error {
+	for _, object := range g.all {
+		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			err := g.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
 }
 
 // install gives a cluster the kinds and waits until they are served.

@@ -84,24 +84,33 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// TestSuccessor: a Sandbox that was deleted and made again waits for the pod of its predecessor to go. It neither adopts it nor is Lost with it.
-func TestSuccessor(t *testing.T) {
+// TestAnotherOwner: what another Sandbox left, as one of the same name that was made before does, is waited for: neither adopted, nor does the
+// Sandbox get lost with it.
+func TestAnotherOwner(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.start(nil, controller.Options{})
+	s.create(sandbox("other"))
+	other := s.phase("other", v1alpha1.SandboxReady)
+	left, service := controller.Pod(other, nil), controller.Service(other)
+	left.Name, service.Name = "a", "a"
+	s.create(left)
+	s.create(service)
 	s.create(sandbox("a"))
-	first := s.phase("a", v1alpha1.SandboxReady)
-	if err := s.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
+	for _, left := range []struct {
+		kind   string
+		object client.Object
+	}{{"Service", service}, {"pod", left}} {
+		want := "a " + left.kind + ` named "a" is there and does not belong to this Sandbox but to the Sandbox "other" with the UID ` + string(other.UID)
+		s.box("a", "says what is in its way", func(b *v1alpha1.Sandbox) bool {
+			c := condition(b, v1alpha1.ConditionScheduled)
+			return c.Reason == v1alpha1.ReasonNameTaken && c.Message == want
+		})
+		if err := s.Delete(t.Context(), left.object, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s.gone("a")
-	s.create(sandbox("a"))
-	s.reason("a", v1alpha1.ConditionScheduled, v1alpha1.ReasonNameTaken)
-	s.deletePodIfAny("a")
-	if err := s.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "a"}}); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	if box := s.phase("a", v1alpha1.SandboxReady); box.Status.PodUID == first.Status.PodUID || box.UID == first.UID {
+	if box := s.phase("a", v1alpha1.SandboxReady); box.Status.PodUID == left.UID {
 		t.Errorf("%+v", box.Status)
 	}
 }

@@ -39,5 +39,5 @@ func TestSandboxBecomesAPod(t *testing.T) {
 	if err := s.Delete(t.Context(), box); err != nil {
 		t.Fatal(err)
 	}
-	s.until("pod and Service follow the Sandbox", func() bool { return !s.get("a", pod) && !s.get("a", service) })
+	followers.add(s.WithWatch, pod, service)
 }
