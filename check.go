@@ -145,7 +145,7 @@ func (c *converge) secrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, finding := range slices.Concat(findings, literalSecrets(c.inst), unprobedModels(c.inst)) {
+	for _, finding := range slices.Concat(findings, literalSecrets(c.inst)) {
 		c.note(finding)
 	}
 	return nil
@@ -162,16 +162,4 @@ func literalSecrets(inst *config.Instance) []preflight.Finding {
 		})
 	}
 	return findings
-}
-
-// unprobedModels says aloud what this version does not check.
-func unprobedModels(inst *config.Instance) []preflight.Finding {
-	models := inst.Models()
-	if len(models) == 0 {
-		return nil
-	}
-	return []preflight.Finding{{
-		Severity: preflight.Note, Code: preflight.CodeModelsUnprobed, Object: "Instance " + inst.Name,
-		Message: "models are not probed by this version, so a wrong name or an endpoint that pods cannot reach shows in the first run: " + strings.Join(models, ", "),
-	}}
 }

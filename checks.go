@@ -29,8 +29,8 @@ type Report struct {
 func (r *Report) Err() error { return preflight.Refused(r.Findings) }
 
 // Check says what stands in the way of a Converge with these options, and what would hurt later: every finding at once, where a converge
-// ends at the first that refuses. It writes nothing and asks nobody: it makes the looks of a converge, decides as MakePlan does, and runs
-// the checks of package preflight and Options.Checks.
+// ends at the first that refuses. It writes nothing, but for the pods by which ProbeInChecks asks models, and asks nobody: it makes the looks of a
+// converge, decides as MakePlan does, and runs the checks of package preflight and Options.Checks.
 //
 // A look that stands on another that failed is left out: without a readable configuration nobody asks the cluster, and in a namespace that is
 // another's nothing more is looked at. What could not be looked at for another reason is a Note.
@@ -101,6 +101,7 @@ func (k *checking) looks() []lookStep {
 		{"priority classes", []string{"home"}, k.priorityClasses},
 		{"operator", []string{"home", "kit names"}, k.operator},
 		{"tokens", []string{"home"}, k.tokens},
+		{"models", []string{"workflows", "kit names", "home", "tokens"}, k.models},
 		{"objects", []string{"images", "tokens", "kit names"}, k.objects},
 		{"pulls", []string{"images", "namespace", "tokens", "kit names"}, k.pulls},
 		{"assembly", []string{"objects"}, k.assembly},

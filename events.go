@@ -68,6 +68,12 @@ type (
 	ApplyWaiting = event.ApplyWaiting
 	// Change is one object that an apply changed.
 	Change = event.Change
+	// ModelsSkipped says why no model is asked.
+	ModelsSkipped = event.ModelsSkipped
+	// ModelAsked says that a model is asked by a pod.
+	ModelAsked = event.ModelAsked
+	// ModelAnswered says how a model answered.
+	ModelAnswered = event.ModelAnswered
 	// OperatorLeftAlone says that the cluster runs a newer operator.
 	OperatorLeftAlone = event.OperatorLeftAlone
 	// OperatorNotManaged says that operator.manage is false.

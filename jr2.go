@@ -41,7 +41,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	}
 	defer release()
 	does := []step{
-		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.objects, run.orchestrator,
+		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.orchestrator,
 		run.assembly, run.repoCache, run.instanceHarness, run.finish,
 	}
 	return run.result, in(held, does)

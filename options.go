@@ -89,6 +89,8 @@ type Options struct {
 	// Checks are further checks of the caller's. They run beside those of package preflight, in a Check and in a converge before its first write,
 	// which a finding that refuses stops.
 	Checks []preflight.Check
+	// Models says who asks the models that Agents name: a converge, unless it says otherwise.
+	Models ModelProbing
 	// Publisher stores the Assembly where the Orchestrator reads it; in the Instance's namespace when nil.
 	Publisher Publisher
 	// Holder tells other converges who holds the lock; host and process id when empty.

@@ -29,6 +29,11 @@ const (
 	CodeModelRefused = "model-refused"
 )
 
+// ModelCodes lists the codes of the findings that ModelProbes and ModelsOf may come to.
+func ModelCodes() []string {
+	return []string{CodeModelUnreachable, CodeModelUnknown, CodeModelDenied, CodeModelNoTools, CodeModelBusy, CodeModelRefused, CodeModelsUnprobed}
+}
+
 // Defaults of ModelProbes.
 const (
 	// DefaultModelTimeout bounds one model (source: reference, "Model preflight").

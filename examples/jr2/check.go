@@ -13,6 +13,7 @@ import (
 func checkCommand(streams Streams) *cobra.Command {
 	u := &up{streams: streams}
 	var choice preflight.Choice
+	var probe bool
 	command := &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Say everything that stands in the way of `up`, at once, and write nothing",
@@ -23,10 +24,14 @@ func checkCommand(streams Streams) *cobra.Command {
 			if len(args) == 1 {
 				u.options.Dir = args[0]
 			}
+			if probe {
+				u.options.Models = jr2.ProbeInChecks
+			}
 			return u.check(command.Context(), choice)
 		},
 	}
 	flags := command.Flags()
+	flags.BoolVar(&probe, "probe", false, "ask each model that an Agent names too, as up does: by a pod in the cluster, which is removed again")
 	u.placeFlags(flags)
 	flags.StringSliceVar(&choice.Only, "only", nil, "codes of the findings to look for (default: all)")
 	flags.StringSliceVar(&choice.Skip, "skip", nil, "codes of findings to leave out")

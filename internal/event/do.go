@@ -90,6 +90,24 @@ type ApplyWaiting struct {
 	Reason string `json:"reason"`
 }
 
+// ModelsSkipped says why no model is asked.
+type ModelsSkipped struct {
+	Reason string `json:"reason"`
+}
+
+// ModelAsked says that a model which an Agent names is asked by a pod of the cluster.
+type ModelAsked struct {
+	Model   string `json:"model"`
+	BaseURL string `json:"baseUrl"`
+}
+
+// ModelAnswered says how that ended; the finding of the code tells it whole.
+type ModelAnswered struct {
+	Model string `json:"model"`
+	// Code is empty for an answer that an Agent can work with.
+	Code string `json:"code,omitempty"`
+}
+
 // OperatorLeftAlone says that the cluster runs a newer operator than the Instance's Kit.
 type OperatorLeftAlone struct {
 	Deployed string `json:"deployed"`
@@ -153,6 +171,9 @@ func (ImagePushed) Type() string             { return "imagePushed" }
 func (ImageLoaded) Type() string             { return "imageLoaded" }
 func (Applied) Type() string                 { return "applied" }
 func (ApplyWaiting) Type() string            { return "applyWaiting" }
+func (ModelsSkipped) Type() string           { return "modelsSkipped" }
+func (ModelAsked) Type() string              { return "modelAsked" }
+func (ModelAnswered) Type() string           { return "modelAnswered" }
 func (OperatorLeftAlone) Type() string       { return "operatorLeftAlone" }
 func (OperatorNotManaged) Type() string      { return "operatorNotManaged" }
 func (RolloutWaiting) Type() string          { return "rolloutWaiting" }

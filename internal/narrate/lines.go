@@ -89,6 +89,13 @@ func applied(e event.Applied) []string {
 	return lines
 }
 
+func modelAnswered(e event.ModelAnswered) []string {
+	if e.Code != "" {
+		return []string{fmt.Sprintf("model %q: %s", e.Model, e.Code)}
+	}
+	return []string{fmt.Sprintf("model %q: answers, and calls a tool", e.Model)}
+}
+
 func verified(e event.Verified) []string {
 	if e.Pods == 0 {
 		return []string{fmt.Sprintf(seed.UnverifiedForm, e.Layer, e.Selector)}

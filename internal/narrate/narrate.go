@@ -122,6 +122,12 @@ func did(e event.Event) ([]string, bool) {
 		return applied(e), true
 	case event.ApplyWaiting:
 		return one("  %s waits: %s", e.Object, e.Reason)
+	case event.ModelsSkipped:
+		return one("models: none asked — %s", e.Reason)
+	case event.ModelAsked:
+		return one("model %q: asking %s from a pod", e.Model, e.BaseURL)
+	case event.ModelAnswered:
+		return modelAnswered(e), true
 	case event.OperatorLeftAlone:
 		return one("operator: v%s runs here, newer than this Kit's v%s — left alone", e.Deployed, e.Kit)
 	case event.OperatorNotManaged:

@@ -69,6 +69,10 @@ func golden() []struct {
   Service a/b created
   Job a/c replaced — its image moved`},
 		{event.ApplyWaiting{Object: "Job a/c", Reason: "its pods end"}, `  Job a/c waits: its pods end`},
+		{event.ModelsSkipped{Reason: "no Agent names a model"}, `models: none asked — no Agent names a model`},
+		{event.ModelAsked{Model: "local/qwen", BaseURL: "http://10.0.0.7:11434/v1"}, `model "local/qwen": asking http://10.0.0.7:11434/v1 from a pod`},
+		{event.ModelAnswered{Model: "local/qwen"}, `model "local/qwen": answers, and calls a tool`},
+		{event.ModelAnswered{Model: "local/qwen", Code: "model-unknown"}, `model "local/qwen": model-unknown`},
 		{event.OperatorLeftAlone{Deployed: "2.0.0", Kit: "1.9.0"}, `operator: v2.0.0 runs here, newer than this Kit's v1.9.0 — left alone`},
 		{event.OperatorNotManaged{}, `operator: not managed — operator.manage is false in jr2.config.ts`},
 		{event.RolloutWaiting{Layer: "operator", Message: "0 of 1 updated pods are ready"}, `  operator: 0 of 1 updated pods are ready`},
