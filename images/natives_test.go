@@ -42,7 +42,7 @@ func testNatives(t *testing.T, b *bench) {
 	amd, arm := &native{Builder: b.builder, platform: "linux/amd64"}, &native{Builder: other, platform: "linux/arm64"}
 	natives := images.Natives{"linux/amd64": amd, "linux/arm64/v8": arm}
 
-	d := b.decide(t, "natives", map[string]string{"Dockerfile": "FROM " + b.base + "\nRUN uname -m && uname -m > /machine\nUSER 1200:1200\n"}, "linux/arm64", "linux/amd64")
+	d := b.decide(t, "natives", map[string]string{"Dockerfile": "FROM " + b.base + "\nRUN uname -m && uname -m > /machine && echo of its own\nUSER 1200:1200\n"}, "linux/arm64", "linux/amd64")
 	got, events, err := b.deliver(t, natives, d, b.options(nil))
 	must(t, err)
 	if want := []string{"Chosen", "Building", "User", "Pushed"}; !reflect.DeepEqual(kinds(events), want) {
