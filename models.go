@@ -52,10 +52,13 @@ func (c *converge) models(ctx context.Context) error {
 // askModels is the look itself.
 func (c *converge) askModels(ctx context.Context) ([]preflight.Finding, error) {
 	models, unasked := preflight.ModelsOf(c.inst)
-	outline := c.outline()
+	known := c.input
+	if known.ImageMap == "" {
+		known.ImageMap = "{}" // a probe does not read it
+	}
 	probes := preflight.ModelProbes{
 		Client: c.cluster.client.CoreV1(), Namespace: c.cluster.namespace, Redact: redacting(c.inst),
-		Pod:   func(name string) (*corev1.Pod, []runtime.Object, error) { return render.ModelProbe(outline, name) },
+		Pod:   func(name string) (*corev1.Pod, []runtime.Object, error) { return render.ModelProbe(known, name) },
 		Began: func(model preflight.Model) { c.tell(ModelAsked{Model: model.Name, BaseURL: model.BaseURL}) },
 		Ended: func(model preflight.Model, found *preflight.Finding) {
 			answered := ModelAnswered{Model: model.Name}
@@ -70,15 +73,6 @@ func (c *converge) askModels(ctx context.Context) ([]preflight.Finding, error) {
 		err = fmt.Errorf("models: %w", err)
 	}
 	return append(unasked, findings...), err
-}
-
-// outline is what is known of the Instance's objects, with stand-ins for what is not.
-func (c *converge) outline() render.Input {
-	in := c.input
-	if in.ImageMap == "" {
-		in.ImageMap = "{}"
-	}
-	return in
 }
 
 // asksModels says whether a converge with these options makes pods for its models.
