@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -91,4 +92,41 @@ func TestK03TooLargeForAnyNode(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	s.are(0)
+}
+
+// TestPlacedAtTheLastMoment: a Sandbox that gets its node between the last look and the delete stays.
+func TestPlacedAtTheLastMoment(t *testing.T) {
+	s := newSite(t)
+	request := s.request(pooled("nowhere"))
+	var mutex sync.Mutex
+	deletes := 0
+	cfg := s.through(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		switch {
+		case isSandbox(r, http.MethodDelete):
+			if deletes++; deletes == 1 { // something changes
+				box := &v1alpha1.Sandbox{}
+				s.until("the Sandbox is changed", func() bool {
+					s.get(request.Sandbox.Name, box)
+					box.Annotations["changed"] = "now"
+					return s.Update(s.Context(), box) == nil
+				})
+			}
+		case isSandbox(r, http.MethodGet) && strings.HasSuffix(r.URL.Path, request.Sandbox.Name): // and that is what
+			box := &v1alpha1.Sandbox{}
+			s.get(request.Sandbox.Name, box)
+			box.Status.Node = "roomy"
+			body, err := json.Marshal(box)
+			return response(r, http.StatusOK, string(body)), err
+		}
+		return next.RoundTrip(r)
+	})
+	going := s.startAs(cfg, request, provision.Options{})
+	going.tells("waits on node")
+	going.cancel(nil)
+	if box, err := going.end(); box.Removed || err == nil || deletes != 1 {
+		t.Errorf("removed %t after %d deletes, %v", box.Removed, deletes, err)
+	}
+	s.are(1)
 }
