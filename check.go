@@ -145,7 +145,11 @@ func (c *converge) secrets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, finding := range slices.Concat(findings, literalSecrets(c.inst)) {
+	held, err := c.heldFindings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, finding := range slices.Concat(findings, held, literalSecrets(c.inst)) {
 		c.note(finding)
 	}
 	return nil

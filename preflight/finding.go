@@ -29,7 +29,6 @@ const (
 	CodeHeldAuthority        = "held-authority-made-anew"
 	CodeTrustTooLarge        = "trust-too-large"
 	CodeModelKeyReaches      = "model-key-reaches-harness"
-	CodeTrustVariable        = "trust-variable"
 	CodeModelsUnprobed       = "models-unprobed"
 	CodeRegistryHost         = "registry-host"
 	CodeInstanceNote         = "instance-note"

@@ -19,6 +19,23 @@ func hasTrust(in Input) bool { return len(in.CABundle) > 0 || Holds(in) }
 // trustConfig is jr2-ca. While secrets are held, the Harness trusts the Instance's authority, which speaks for the bound hosts; the Custodian,
 // which speaks to those hosts, never does. Errors: *TrustSizeError.
 func trustConfig(in Input) (*corev1.ConfigMap, error) {
+	data := trustData(in)
+	if err := checkTrustSize(in, data); err != nil {
+		return nil, err
+	}
+	return in.configMap(names.TrustConfig, data), nil
+}
+
+// CheckTrust says before anything is made that harness.caBundle is too large to be trusted beside what held secrets need: a *TrustSizeError.
+func CheckTrust(in Input) error {
+	if in.Instance == nil {
+		return ErrNoInstance
+	}
+	in.Certificates = &Certificates{Authority: make([]byte, 1024)} // more than one has
+	return checkTrustSize(in, trustData(in))
+}
+
+func trustData(in Input) map[string]string {
 	data := map[string]string{}
 	if len(in.CABundle) > 0 {
 		data[names.CAKey] = string(in.CABundle)
@@ -29,14 +46,18 @@ func trustConfig(in Input) (*corev1.ConfigMap, error) {
 		data[names.BundleKey] = joined(roots, in.CABundle, own)
 		data[names.UpstreamKey] = joined(roots, in.CABundle)
 	}
+	return data
+}
+
+func checkTrustSize(in Input, data map[string]string) error {
 	size := 0
 	for key, text := range data {
 		size += len(key) + len(text)
 	}
-	if size > maxConfigMap {
-		return nil, &TrustSizeError{Bundle: len(in.CABundle), Most: len(in.CABundle) - (size-maxConfigMap+3)/4}
+	if !Holds(in) || size <= maxConfigMap {
+		return nil
 	}
-	return in.configMap(names.TrustConfig, data), nil
+	return &TrustSizeError{Bundle: len(in.CABundle), Most: len(in.CABundle) - (size-maxConfigMap+3)/4}
 }
 
 // joined puts PEM files one after the other, each ended by a newline.
