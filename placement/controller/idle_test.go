@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/placement/controller"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
@@ -77,4 +80,31 @@ func (s *site) renew(name string, at time.Time) {
 func (s *site) gone(name string) {
 	s.Helper()
 	s.until(name+" is gone", func() bool { return !s.get(name, &v1alpha1.Sandbox{}) })
+}
+
+// TestRenewedAtTheLastMoment: a lease that is renewed after the controller saw it lapse, and before its delete arrives, holds.
+func TestRenewedAtTheLastMoment(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	var deletes atomic.Int64
+	renew := func(next http.RoundTripper) http.RoundTripper {
+		return devcluster.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodDelete && deletes.Add(1) == 1 {
+				s.renew("a", clock.Now())
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	s.start(s.through(renew), controller.Options{Clock: clock})
+	s.create(sandbox("a", func(b *v1alpha1.Sandbox) { b.Spec.IdleTimeout = &metav1.Duration{Duration: 30 * time.Minute} }))
+	s.phase("a", v1alpha1.SandboxReady)
+	clock.SetTime(clock.Now().Add(time.Hour))
+	s.renew("a", clock.Now().Add(-40*time.Minute))
+	s.until("the controller deletes it", func() bool { return deletes.Load() > 0 })
+	s.create(sandbox("later"))
+	s.phase("later", v1alpha1.SandboxReady)
+	if !s.get("a", &v1alpha1.Sandbox{}) || deletes.Load() != 1 {
+		t.Errorf("it is gone, or %d deletes", deletes.Load())
+	}
 }
