@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
@@ -39,6 +40,20 @@ func TestCompose(t *testing.T) {
 	}
 	if !request.Token.Present() || strings.Contains(request.Token.String(), request.Token.Reveal()) {
 		t.Error("no token, or one that prints")
+	}
+}
+
+// TestComposeHolds: a secret that is held is in the pod as its stand-in, and its value nowhere.
+func TestComposeHolds(t *testing.T) {
+	c := composition()
+	c.Instance.Secrets = []config.HeldSecret{{Name: "SEARCH_KEY", Value: config.NewSecret("the value"), Hosts: []string{"search.example.test"}}}
+	composed, err := provision.Compose(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(composed.Sandbox)
+	if err != nil || strings.Contains(string(text), "the value") || !strings.Contains(string(text), `{"name":"SEARCH_KEY","value":"`+config.StandIn("SEARCH_KEY")+`"}`) || !strings.Contains(string(text), `"jr2-held-tls"`) {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 
