@@ -32,7 +32,7 @@ type RunOptions struct {
 	Context    string
 	Namespace  string
 
-	// Repos are the urls of Repo Slots that the Workflow binds per run, by slot.
+	// Repos are the urls of Repo Slots that the Workflow binds per run, by slot. One for any other of its slots wins over what the code binds.
 	Repos map[string]string
 	// Bundle refuses Workspaces on images that an administrator turned off, as in Options.
 	Bundle images.Bundle
@@ -82,6 +82,20 @@ func (e *UnknownWorkflowError) Error() string {
 		return fmt.Sprintf("no workflow is called %q: the Instance has none", e.Workflow)
 	}
 	return fmt.Sprintf("no workflow is called %q — workflows: %s", e.Workflow, strings.Join(e.Known, ", "))
+}
+
+// An UnknownSlotError says that no Workspace of the Workflow has the Repo Slot that a url was given for.
+type UnknownSlotError struct {
+	Workflow, Slot string
+	// Known are the slots that it has, each once, sorted.
+	Known []string
+}
+
+func (e *UnknownSlotError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("a url was given for Repo Slot %q, and workflow %q has no Workspace with repositories — leave it out", e.Slot, e.Workflow)
+	}
+	return fmt.Sprintf("a url was given for Repo Slot %q, which workflow %q does not have — slots: %s", e.Slot, e.Workflow, strings.Join(e.Known, ", "))
 }
 
 // A NotConvergedError says that a namespace does not hold the Instance, or not what a run needs of it.

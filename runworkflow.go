@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,7 +24,7 @@ import (
 // run is and where it stands is in the Sandboxes alone, so that Runs and Status tell of it after this process has ended in any way.
 //
 // When one Workspace can't be provisioned the others are given up. What never ran is deleted, what ran stays until its idle timeout. The
-// RunResult is never nil. Errors: *UnknownWorkflowError, *NotConvergedError, *Refusal, *UnreachableError, or those of provision.Provision.
+// RunResult is never nil. Errors: *UnknownWorkflowError, *UnknownSlotError, *NotConvergedError, *Refusal, *UnreachableError, or those of provision.Provision.
 func Run(ctx context.Context, opts RunOptions) (*RunResult, error) {
 	run := &workflowRun{
 		opts: opts, result: &RunResult{ID: opts.ID, Workflow: opts.Workflow, Status: RunError, Workspaces: []provision.Workspace{}},
@@ -72,6 +73,9 @@ func (r *workflowRun) load(ctx context.Context) error {
 	if err := preflight.Refused(openParts(&only)); err != nil {
 		return err
 	}
+	if err := knownSlots(r.workflow, r.opts.Repos); err != nil {
+		return err
+	}
 	found, err := resolve(r.converge.opts)
 	if err != nil {
 		return err
@@ -84,6 +88,24 @@ func (r *workflowRun) load(ctx context.Context) error {
 	r.result.Instance, r.result.Context, r.result.Namespace = inst.Name, found.context, r.cluster.namespace
 	r.tell(RunStarted{RunID: r.result.ID, Workflow: r.workflow.Name, Instance: inst.Name, Context: found.context, Namespace: r.cluster.namespace})
 	return r.cluster.dial()
+}
+
+// knownSlots refuses a url for a slot that nothing has: the run would leave it aside without a word.
+func knownSlots(workflow config.Workflow, given map[string]string) error {
+	var known []string
+	for _, workspace := range workflow.Workspaces {
+		for _, slot := range workspace.Repos {
+			known = append(known, slot.Slot)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, slot := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(known, slot) {
+			return &UnknownSlotError{Workflow: workflow.Name, Slot: slot, Known: known}
+		}
+	}
+	return nil
 }
 
 func (r *workflowRun) instance(ctx context.Context) (*config.Instance, error) {
