@@ -28,6 +28,9 @@ func refusalOf(err error) *refusal {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return nil
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		if policyRefuses(message) {
+			return &refusal{v1alpha1.ReasonPodRefused, message}
+		}
 		return &refusal{v1alpha1.ReasonPodInvalid, message}
 	default:
 		if code == http.StatusForbidden && quotaRefuses(message) {
@@ -46,4 +49,10 @@ func refusalOf(err error) *refusal {
 func quotaRefuses(message string) bool {
 	_, ok := quota.ParseRefusal(message)
 	return ok || strings.Contains(message, "exceeded quota")
+}
+
+// policyRefuses says that a webhook or a ValidatingAdmissionPolicy denied the object. Both choose their code, and one that chooses none gives
+// that of a wrong object: 400 and 422. The words are the API server's.
+func policyRefuses(message string) bool {
+	return strings.Contains(message, "denied the request") || strings.Contains(message, "ValidatingAdmissionPolicy") && strings.Contains(message, "denied request")
 }
