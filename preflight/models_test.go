@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"jr2.dev/jr2/internal/devcluster"
@@ -41,7 +42,7 @@ func TestModelProbes(t *testing.T) {
 	world := checkWorld{cluster: cluster, client: clientFor(t, config)}
 	for name, test := range map[string]func(*testing.T, checkWorld){
 		"answers": testModelAnswers, "wires": testModelWires, "pods that do not run": testModelPods, "leftovers": testModelLeftovers, "cut off": testModelCutOff,
-		"no rights": testModelRights,
+		"no rights": testModelRights, "killed": testModelKilled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +54,12 @@ func TestModelProbes(t *testing.T) {
 // probes ask from a namespace of their own.
 func (w checkWorld) probes(t *testing.T, name string, change ...func(*corev1.Pod)) preflight.ModelProbes {
 	t.Helper()
+	return probesOf(w.client, w.namespace(t, name, "restricted"), change...)
+}
+
+func probesOf(client kubernetes.Interface, namespace string, change ...func(*corev1.Pod)) preflight.ModelProbes {
 	return preflight.ModelProbes{
-		Client: w.client.CoreV1(), Namespace: w.namespace(t, name, "restricted"), Timeout: time.Minute,
+		Client: client.CoreV1(), Namespace: namespace, Timeout: time.Minute,
 		Pod: func(name string) (*corev1.Pod, []runtime.Object, error) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "harness", Image: "harness:1", SecurityContext: restricted(),
 				Env: []corev1.EnvVar{{Name: "JR2_PROVIDER_API_KEY", Value: "jr2-held-JR2_PROVIDER_API_KEY"}}}}}}
