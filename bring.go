@@ -42,6 +42,7 @@ func (c *converge) applyQuietly(ctx context.Context, set *apply.Set, opts apply.
 
 // applying adds what the caller wants of every apply.
 func (c *converge) applying(opts apply.Options) apply.Options {
+	opts.Retry = c.retry
 	opts.Events, opts.Conflicts = c.tellApply, apply.Conflicts{TakeFrom: c.opts.TakeFrom}
 	return opts
 }

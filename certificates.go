@@ -179,12 +179,11 @@ func (p *planning) certificates(ctx context.Context) error {
 	return nil
 }
 
-// certificateRights adds what certificates need beside the objects of the set, and stands in for them.
+// certificateRights adds what certificates need beside the objects of the set.
 func (c *converge) certificateRights(r *rights) {
 	if !render.Holds(c.input) {
 		return
 	}
-	c.input.Certificates = render.StandInCertificates(c.input)
 	r.need("the authority of held secrets", "", "secrets", c.cluster.namespace, names.HeldCA, "get", "create", "update")
 }
 

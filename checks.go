@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -39,7 +41,7 @@ func (r *Report) Err() error { return preflight.Refused(r.Findings) }
 func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report, error) {
 	opts.Events, opts.Plan = nil, nil // findings are the answer
 	run := &checking{
-		planning: planning{converge: converge{opts: opts, choice: choice, result: &Result{}}, plan: &Plan{Version: PlanVersion}},
+		planning: planning{converge: converge{opts: opts, choice: choice, retry: apply.Retry{Limit: checkPatience, Quota: -1}, result: &Result{}}, plan: &Plan{Version: PlanVersion}},
 		failed:   map[string]bool{}, ending: map[preflight.Finding]bool{},
 	}
 	err := run.all(ctx)
@@ -58,6 +60,10 @@ func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report,
 	}
 	return report, err
 }
+
+// checkPatience is how long a check waits for what ends by itself, such as a server that restarts or a webhook that does not answer yet: an answer
+// in seconds is worth more than to outlast it.
+const checkPatience = 2 * time.Second
 
 // checking is a plan that goes on where a converge would stop.
 type checking struct {
@@ -93,6 +99,7 @@ func (k *checking) looks() []lookStep {
 		{"platforms", []string{"cluster", "platform names"}, k.platforms},
 		{"sandbox nodes", []string{"platforms", "workflows"}, k.sandboxNodes},
 		{"kit", []string{"kit names"}, k.kit},
+		{"named classes", []string{"cluster"}, k.namedClasses},
 		{"secrets", []string{"home"}, k.secrets},
 		{"warm", []string{"home", "workflows", "kit names"}, k.warm},
 		{"recall", []string{"home"}, k.recall},
@@ -104,6 +111,7 @@ func (k *checking) looks() []lookStep {
 		{"models", []string{"workflows", "kit names", "home", "tokens"}, k.models},
 		{"objects", []string{"images", "tokens", "kit names"}, k.objects},
 		{"pulls", []string{"images", "namespace", "tokens", "kit names"}, k.pulls},
+		{"workloads", []string{"home", "kit names", "workflows"}, k.workloads},
 		{"assembly", []string{"objects"}, k.assembly},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
 		{"checks", []string{"home"}, k.further},

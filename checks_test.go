@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"jr2.dev/jr2"
+	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -139,5 +145,47 @@ func TestCheckWithNothingToStandOn(t *testing.T) {
 		if got := refusing(report); got != tt.want {
 			t.Errorf("%s: got %s, want %s\n%s", tt.name, got, tt.want, report)
 		}
+	}
+}
+
+// What a converge would meet only when it waits for its rollouts is told by a check: pods that the namespace's level or a quota refuses, a webhook
+// that nobody serves, a class that is not there.
+func TestCheckOfTheWorkloads(t *testing.T) {
+	w := theWorld(t, node("a"))
+	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "checked-strict", Labels: map[string]string{
+		names.LabelInstance: "my-instance", "pod-security.kubernetes.io/enforce": "restricted", "checked": "strict"}}})
+	_, err := w.client.CoreV1().ResourceQuotas("checked-strict").Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceLimitsMemory: quantity("512Mi")}}}, metav1.CreateOptions{})
+	must(t, err)
+	never := admissionregistrationv1.Fail
+	none := admissionregistrationv1.SideEffectClassNone
+	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "checked-strict"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: "strict.example.test", FailurePolicy: &never, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+		ClientConfig:      admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "checked-strict", Name: "nobody"}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"checked": "strict"}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}}},
+	}}}
+	hooks := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err = hooks.Create(t.Context(), hook, metav1.CreateOptions{})
+	must(t, err)
+	t.Cleanup(func() { must(t, hooks.Delete(context.WithoutCancel(t.Context()), hook.Name, metav1.DeleteOptions{})) })
+
+	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`priorityClasses: { control: "checked-absent" }`), "workflows/hold.ts": hold("3Gi", "1")})
+	report := w.check(t, dir, preflight.Choice{}, into("checked-strict"))
+	for _, want := range []struct{ code, says string }{
+		{preflight.CodePriorityClassMissing, "kubectl create priorityclass checked-absent"},
+		{preflight.CodePodSecurity, `DaemonSet checked-strict/jr2-repo-cache`},
+		{preflight.CodePodQuotaNever, "small"},
+		{preflight.CodeWebhookUnserved, "nobody"},
+	} {
+		if !slices.ContainsFunc(report.Findings, func(f preflight.Finding) bool {
+			return f.Code == want.code && strings.Contains(f.Object+" "+f.Message, want.says)
+		}) {
+			t.Errorf("no finding %s that says %s", want.code, want.says)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the report\n%s", report)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"jr2.dev/jr2/apply"
-	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
 	"jr2.dev/jr2/preflight"
@@ -130,9 +129,7 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 	if err := c.operatorRights(ctx, r); err != nil {
 		return nil, err
 	}
-	outline := *c
-	outline.input.SigningKey, outline.input.Env, outline.input.ImageMap = config.NewSecret(standInKey), c.environ, "{}"
-	outline.input.CABundle, _ = c.inst.CABundle() // what is wrong with it is another check's
+	outline := c.sketch()
 	outline.certificateRights(r)
 	set, _, err := outline.instanceSet()
 	if err != nil {

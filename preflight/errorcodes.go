@@ -27,5 +27,7 @@ const (
 	CodeQuotaFull          = "quota-full"          // a quota has no room for an object now
 	CodeWebhookUnreachable = "webhook-unreachable" // a webhook that judges the object does not answer
 	CodeKindUnserved       = "kind-unserved"       // nobody serves the kind
+	// CodePriorityClassMissing is a class that the configuration names and the cluster lacks.
+	CodePriorityClassMissing = "priority-class-missing"
 	CodeUnexplained        = "unexplained"         // an error that no other code stands for
 )

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,7 +13,6 @@ import (
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/images"
-	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -121,49 +118,11 @@ func (c *connected) facts(ctx context.Context) (preflight.SetFacts, error) {
 	if err != nil {
 		return preflight.SetFacts{}, err
 	}
-	facts := preflight.SetFacts{
-		Images:  jr2.AskRegistries(images.Registry{Transport: transport, Insecure: c.rules.Insecure, Mirrors: c.rules.Mirrors}, c.localRegistry(ctx)),
-		Secrets: func(namespace string) preflight.SecretGetter { return c.client.CoreV1().Secrets(namespace) },
-		ServiceAccounts: func(namespace string) preflight.ServiceAccountGetter {
-			return c.client.CoreV1().ServiceAccounts(namespace)
-		},
-		DryRun: func(namespace string) preflight.PodCreator { return c.client.CoreV1().Pods(namespace) },
-		Webhooks: &preflight.WebhookReader{
-			Validating: c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-			Mutating:   c.client.AdmissionregistrationV1().MutatingWebhookConfigurations(),
-			Services:   func(namespace string) preflight.ServiceGetter { return c.client.CoreV1().Services(namespace) },
-			EndpointSlices: func(namespace string) preflight.EndpointSliceLister {
-				return c.client.DiscoveryV1().EndpointSlices(namespace)
-			},
-		},
+	facts, err := preflight.ReadSetFacts(ctx, c.client)
+	if err != nil {
+		return facts, fmt.Errorf("%s: %w", c.context, err)
 	}
-	nodes, nodesErr := placement.Nodes(ctx, c.client.CoreV1().Nodes())
-	if nodesErr == nil {
-		facts.Nodes = append([]corev1.Node{}, nodes...) // none is not unknown
-	}
-	pods, podsErr := c.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if podsErr == nil {
-		facts.Pods = append([]corev1.Pod{}, pods.Items...)
-	}
-	namespaces, namespacesErr := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if namespacesErr == nil {
-		facts.Namespaces = map[string]*corev1.Namespace{}
-		for i := range namespaces.Items {
-			facts.Namespaces[namespaces.Items[i].Name] = &namespaces.Items[i]
-		}
-	}
-	classes, classesErr := c.client.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{})
-	if classesErr == nil {
-		facts.RuntimeClasses = map[string]*nodev1.RuntimeClass{}
-		for i := range classes.Items {
-			facts.RuntimeClasses[classes.Items[i].Name] = &classes.Items[i]
-		}
-	}
-	for _, err := range []error{nodesErr, podsErr, namespacesErr, classesErr} {
-		if err != nil && !apierrors.IsForbidden(err) {
-			return facts, fmt.Errorf("%s: %w", c.context, err)
-		}
-	}
+	facts.Images = jr2.AskRegistries(images.Registry{Transport: transport, Insecure: c.rules.Insecure, Mirrors: c.rules.Mirrors}, c.localRegistry(ctx))
 	return facts, nil
 }
 
