@@ -106,19 +106,26 @@ func (r *sandboxes) create(ctx context.Context, o *observation, object client.Ob
 		}
 		return err
 	}
-	kind := "Service"
-	if _, ok := object.(*corev1.Pod); ok {
-		kind = "pod"
+	kind, there := "Service", client.Object(new(corev1.Service))
+	if _, isPod := object.(*corev1.Pod); isPod {
+		kind, there = "pod", new(corev1.Pod)
 	}
 	key := client.ObjectKeyFromObject(o.box)
-	if err := r.live.Get(ctx, key, object); err != nil {
+	if err := r.live.Get(ctx, key, there); err != nil {
 		if apierrors.IsNotFound(err) { // it went in the meantime
 			return fmt.Errorf("%s %s was there and is not", kind, key)
 		}
 		return err
 	}
-	if !metav1.IsControlledBy(object, o.box) {
-		o.refusal = &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("a %s named %q is there and does not belong to this Sandbox%s", kind, object.GetName(), ownerOf(object))}
+	if !metav1.IsControlledBy(there, o.box) {
+		o.refusal = &refusal{v1alpha1.ReasonNameTaken, fmt.Sprintf("a %s named %q is there and does not belong to this Sandbox%s", kind, there.GetName(), ownerOf(there))}
+		return nil
+	}
+	switch object := object.(type) {
+	case *corev1.Pod:
+		there.(*corev1.Pod).DeepCopyInto(object)
+	case *corev1.Service:
+		there.(*corev1.Service).DeepCopyInto(object)
 	}
 	return nil
 }

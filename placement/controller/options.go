@@ -26,7 +26,8 @@ type Options struct {
 	Concurrency int
 	// Clock says what time it is, for leases and waits. Default: the system's.
 	Clock clock.PassiveClock
-	// Log takes what helps to find a fault, and errors that the next try may mend. Default: silent.
+	// Log takes what helps to find a fault, and errors that the next try may mend. Default: silent, but for one notice on standard error that
+	// controller-runtime gives in a process which never called its log.SetLogger.
 	Log *slog.Logger
 }
 

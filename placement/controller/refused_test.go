@@ -60,8 +60,10 @@ func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	labels := map[string]string{"app.kubernetes.io/managed-by": controller.ManagedBy} // even one that looks like ours
-	s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}})
-	s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}})
+	// On no node: the simulated kubelet deletes by name what is being deleted, and may hit the pod that comes next.
+	spec := corev1.PodSpec{NodeSelector: map[string]string{"no": "node"}, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+	s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Labels: labels}, Spec: spec})
+	s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}, Spec: spec})
 	s.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "service", Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}})
 	foreign := map[string]client.Object{"pod": new(corev1.Pod), "stranger": new(corev1.Pod), "service": new(corev1.Service)}
 	s.start(nil, controller.Options{})
@@ -94,6 +96,7 @@ func TestAnotherOwner(t *testing.T) {
 	other := s.phase("other", v1alpha1.SandboxReady)
 	left, service := controller.Pod(other, nil), controller.Service(other)
 	left.Name, service.Name = "a", "a"
+	left.Spec.NodeSelector = map[string]string{"no": "node"} // as in TestNameTaken
 	s.create(left)
 	s.create(service)
 	s.create(sandbox("a"))
