@@ -78,6 +78,7 @@ func (k keychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
 func (y *yard) use(o *jr2.Options) {
 	o.Keychain, o.RegistryTransport, o.BuildkitHost = y.keychain(yardPassword), y.transport, y.address
 	o.Env["JR2_REGISTRY"] = y.registry.Host + "/team"
+	o.Models = jr2.ProbeNever // nothing runs in the pods of these nodes
 }
 
 // review is examples/instances/review with a base image and a set-up that need no public registry.

@@ -67,7 +67,7 @@ func (s *stage) testBuilders(t *testing.T, w *workshop) {
 	up := func(env []string, more ...string) (*session, error) {
 		run := newSession()
 		run.env = append(env, base...)
-		args := append([]string{"up", w.dir, "--yes", "--kubeconfig", s.cluster.Kubeconfig(), "--context", "shared", "-n", "builders", "--registry-ca", w.ca}, more...)
+		args := append([]string{"up", w.dir, "--yes", "--kubeconfig", s.cluster.Kubeconfig(), "--context", "shared", "-n", "builders", "--registry-ca", w.ca, "--no-probe"}, more...)
 		return run, run.run(t.Context(), args...)
 	}
 	for _, c := range []struct {

@@ -50,6 +50,7 @@ func startEmbedded(ctx context.Context, options *jr2.Options, progress io.Writer
 	builder := &lazyBuilder{options: devcluster.BuildkitOptions{Dir: filepath.Join(dir, "buildkit"), Log: log}}
 	builder.options.TrustRegistry(registry)
 	options.Config, options.Context = cluster.Config(), "embedded"
+	options.Models = jr2.ProbeNever // nothing runs in the pods of these nodes
 	if _, named := options.Env["JR2_REGISTRY"]; !named {
 		options.Env["JR2_REGISTRY"] = registry.Host + "/jr2"
 	}

@@ -28,6 +28,7 @@ type up struct {
 
 func upCommand(streams Streams) *cobra.Command {
 	u := &up{streams: streams}
+	var unasked bool
 	command := &cobra.Command{
 		Use:   "up [DIR]",
 		Short: "Converge the Instance folder into the cluster of the kubectl context",
@@ -36,6 +37,9 @@ func upCommand(streams Streams) *cobra.Command {
 			if len(args) == 1 {
 				u.options.Dir = args[0]
 			}
+			if unasked {
+				u.options.Models = jr2.ProbeNever
+			}
 			return u.run(command.Context())
 		},
 	}
@@ -43,6 +47,7 @@ func upCommand(streams Streams) *cobra.Command {
 	u.placeFlags(flags)
 	builderFlags(flags, &u.options)
 	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
+	flags.BoolVar(&unasked, "no-probe", false, "ask no model that an Agent names; else each is asked by a pod in the cluster, and a wrong one stops the converge")
 	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
 	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
 	return command
