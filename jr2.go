@@ -81,7 +81,6 @@ type converge struct {
 	transport http.RoundTripper // decide: to registries
 	found     preflight.Home    // home: whose the namespace is
 	homeless  bool              // home: there is no namespace yet
-	roles     string            // further: with which this user could converge; empty when no right is missing
 	asked     bool              // contact: somebody agreed to the namespace
 	cluster   cluster           // connect
 	server    string            // floor: gitVersion
@@ -94,6 +93,11 @@ type converge struct {
 	decision  *images.Decision  // images: which to build; nil when none is needed
 	record    images.Record     // images: what it will run
 	digests   map[string]string // images: content digests of the image contexts by folder
+
+	// unseen takes what may not be looked at for absent, where that asks for more: for roles that do.
+	unseen bool
+	// roles is set by further when rights are missing: the roles with which this user could converge.
+	roles func(context.Context) string
 }
 
 // Result is what a converge saw and did.

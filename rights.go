@@ -159,6 +159,9 @@ func (c *converge) sharedRights(ctx context.Context, r *rights) error {
 		live, err := c.sharedObject(ctx, o)
 		switch {
 		case apierrors.IsForbidden(err): // the look itself is what is missing
+			if c.unseen {
+				verbs = append(verbs, "patch", "create")
+			}
 		case err != nil:
 			return err
 		case live == nil:
@@ -237,9 +240,20 @@ func (c *converge) mayConverge(ctx context.Context) ([]preflight.Finding, error)
 	user := c.whoami(ctx)
 	findings, err := preflight.Rights(ctx, reviews, user, r.needs, r.grants)
 	if len(findings) > 0 {
-		c.roles, _ = preflight.RolesYAML(preflight.MinimalRoles(c.rolesName(), user, r.needs, r.grants)) // they are built here, and always encode
+		c.roles = func(ctx context.Context) string { return c.rolesThatDo(ctx, user) }
 	}
 	return findings, err
+}
+
+// rolesThatDo are the smallest roles for a user who lacks some; empty when what they depend on can't be read. A namespace that this user may
+// not look at is taken for there.
+func (c *converge) rolesThatDo(ctx context.Context, user string) string {
+	homes, err := c.missingNamespaces(ctx)
+	if err != nil {
+		homes = nil
+	}
+	roles, _ := c.smallestRoles(ctx, homes, user)
+	return roles
 }
 
 func (c *converge) rolesName() string { return "jr2-converge-" + c.cluster.namespace }
@@ -267,8 +281,14 @@ func MinimalRoles(ctx context.Context, opts Options, user string) (string, error
 	if err != nil {
 		return "", err
 	}
-	run.given = homes
-	r, err := run.rightsNeeded(ctx)
+	return run.smallestRoles(ctx, homes, user)
+}
+
+// smallestRoles are the roles that would do, after the namespaces that an admin makes with them.
+func (c *converge) smallestRoles(ctx context.Context, homes []*unstructured.Unstructured, user string) (string, error) {
+	with := *c
+	with.given, with.unseen = homes, true
+	r, err := with.rightsNeeded(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +302,7 @@ func MinimalRoles(ctx context.Context, opts Options, user string) (string, error
 			grants = append(grants, grant)
 		}
 	}
-	objs := preflight.MinimalRoles(run.rolesName(), user, r.needs, grants)
+	objs := preflight.MinimalRoles(c.rolesName(), user, r.needs, grants)
 	var all []runtime.Object
 	for _, namespace := range homes {
 		all = append(all, namespace)

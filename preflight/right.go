@@ -1,8 +1,10 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -82,9 +84,7 @@ func (g Grant) escalate() Right {
 
 // grantFix is what an admin types to give one right.
 func grantFix(right Right, user string) string {
-	if user == "" {
-		user = "USER"
-	}
+	user = shellWord(cmp.Or(user, "USER"))
 	name := "jr2-" + right.Verb + "-" + dashed(right.Resource)
 	what := fmt.Sprintf("--verb=%s --resource=%s", right.Verb, resourceArgument(right))
 	if right.Namespace == "" {
@@ -92,6 +92,17 @@ func grantFix(right Right, user string) string {
 	}
 	return fmt.Sprintf("kubectl -n %s create role %s %s && kubectl -n %s create rolebinding %s --role=%s --user=%s",
 		right.Namespace, name, what, right.Namespace, name, name, user)
+}
+
+// plainWord is what no shell reads as anything but itself. A backslash, which stands in names of Windows domains, is not.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.:/@%+=,-]+$`)
+
+// shellWord writes a text for a command that somebody pastes: a user's name comes from whoever vouches for users, and may hold anything.
+func shellWord(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // ruleText is a rule in the order in which one says it: "get, list on pods, services".
