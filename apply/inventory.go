@@ -139,12 +139,17 @@ func (i *inventory) holdsRelease() bool {
 	return err == nil && string(raw) == stored
 }
 
+// holds says that the records and the release are stored as they are. Where nothing was and nothing is, not even the namespace need be.
+func (i *inventory) holds(records map[Ref]record) bool {
+	if i.head == nil {
+		return len(records) == 0 && i.release == nil
+	}
+	return i.holdsRelease() && maps.Equal(records, i.records)
+}
+
 // write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
 func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
-	if i.head == nil && len(records) == 0 && i.release == nil {
-		return nil // nothing was there and nothing is; not even the namespace need be
-	}
-	if i.head != nil && i.holdsRelease() && maps.Equal(records, i.records) {
+	if i.holds(records) {
 		return nil
 	}
 	var kept []byte
