@@ -130,3 +130,30 @@ func TestPlacedAtTheLastMoment(t *testing.T) {
 	}
 	s.are(1)
 }
+
+// TestProvisionAgain: the same request after a process that was killed goes on with what is there; another one of the name is refused.
+func TestProvisionAgain(t *testing.T) {
+	s := newSite(t)
+	q := s.quota("q", list(corev1.ResourceLimitsMemory, "512Mi"))
+	request := s.request()
+	// What a killed process leaves: the Sandbox and its token as they were written.
+	killed := s.start(request, provision.Options{})
+	killed.tells("waits on quota")
+	again := s.start(request, provision.Options{})
+	again.tells("waits on quota")
+	other := request
+	other.Sandbox = request.Sandbox.DeepCopy()
+	other.Sandbox.Labels[v1alpha1.LabelRun] = "another"
+	if box, err := s.start(other, provision.Options{}).end(); !errors.As(err, new(*provision.ExistsError)) || box.Removed {
+		t.Errorf("another run: %+v, %v", box, err)
+	}
+	other.Token = config.NewSecret("another")
+	if _, err := s.start(other, provision.Options{}).end(); !errors.As(err, new(*provision.ExistsError)) {
+		t.Errorf("another token: %v", err)
+	}
+	s.raise(q, list(corev1.ResourceLimitsMemory, "2Gi"))
+	if box, err := again.end(); err != nil || !box.Adopted {
+		t.Errorf("%+v, %v", box, err)
+	}
+	s.are(1)
+}
