@@ -100,7 +100,8 @@ func (s *stage) testBuilders(t *testing.T, w *workshop) {
 	} {
 		run, err := up([]string{"BUILDKIT_HOST=" + w.builder.Address}, append(flags, "--force")...)
 		if err != nil || !strings.Contains(run.err.String(), "\nsandbox image \"toolbox\": building "+w.registry.Host+"/team/jr2-sandbox-fx-review-toolbox:") ||
-			!strings.Contains(run.err.String(), "\n  push → "+w.registry.Host+"/team\n") {
+			!strings.Contains(run.err.String(), "\n  push → "+w.registry.Host+"/team\n") ||
+			!strings.Contains(run.err.String(), "\nwarning: models were not asked — as the options of this converge say: ") {
 			t.Errorf("%s: %v\n%s", name, err, run.err)
 		}
 	}

@@ -50,6 +50,7 @@ func TestUp(t *testing.T) {
 	t.Run("interrupted while it waits for another", s.testInterruptedAtTheLock)
 	t.Run("interrupted by a signal", s.testSignal)
 	t.Run("builders", func(t *testing.T) { s.testBuilders(t, w) })
+	t.Run("models", func(t *testing.T) { s.testModels(t, w) })
 	t.Run("down", s.testDown)
 	t.Run("interrupted while it waits for pods", s.testInterruptedAtTheRollout)
 }
