@@ -43,7 +43,7 @@ func (r *Report) Err() error { return preflight.Refused(r.Findings) }
 func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report, error) {
 	opts.Events, opts.Plan = nil, nil // findings are the answer
 	run := &checking{
-		planning: planning{converge: converge{opts: opts, choice: choice, retry: apply.Retry{Limit: checkPatience, Quota: -1}, result: &Result{}}, plan: &Plan{Version: PlanVersion}},
+		planning: planning{converge: converge{opts: opts, whole: true, choice: choice, retry: apply.Retry{Limit: checkPatience, Quota: -1}, result: &Result{}}, plan: &Plan{Version: PlanVersion}},
 		failed:   map[string]bool{}, ending: map[preflight.Finding]bool{},
 	}
 	err := run.all(ctx)
@@ -112,9 +112,10 @@ func (k *checking) looks() []lookStep {
 		{"priority classes", []string{"home"}, k.priorityClasses},
 		{"operator", []string{"home", "kit names"}, k.operator},
 		{"tokens", []string{"home"}, k.tokens},
-		{"models", []string{"workflows", "kit names", "home", "tokens"}, k.models},
-		{"objects", []string{"images", "tokens", "kit names"}, k.objects},
-		{"pulls", []string{"images", "namespace", "tokens", "kit names"}, k.pulls},
+		{"certificates", []string{"home"}, k.certificates},
+		{"models", []string{"workflows", "kit names", "tokens", "certificates"}, k.models},
+		{"objects", []string{"images", "tokens", "certificates", "kit names"}, k.objects},
+		{"pulls", []string{"images", "namespace", "tokens", "certificates", "kit names"}, k.pulls},
 		{"workloads", []string{"home", "kit names", "workflows"}, k.workloads},
 		{"assembly", []string{"objects"}, k.assembly},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},

@@ -173,6 +173,15 @@ func TestModelsOfAPlanAndACheck(t *testing.T) {
 	}
 }
 
+// TestCheckOfHeldSecrets: an Instance that holds a secret is looked at whole, though its certificates are not made yet.
+func TestCheckOfHeldSecrets(t *testing.T) {
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`secrets: [{ name: "SEARCH_KEY", hosts: ["search.example.test"], value: "hush-hush" }]`), "workflows/ping.ts": ping})
+	if report := w.check(t, dir, preflight.Choice{}, into("held-checked")); refusing(report) != "" {
+		t.Errorf("got\n%s", report)
+	}
+}
+
 // TestModelRights: an Instance whose Agents name models needs the right to make pods, and one without does not.
 func TestModelRights(t *testing.T) {
 	w := theWorld(t, node("a"))
