@@ -12,6 +12,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"jr2.dev/jr2/internal/devcluster"
 )
 
@@ -40,8 +43,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	log := func(line string) { fmt.Fprintln(stderr, line) }
 	options := devcluster.Options{Nodes: []devcluster.Node{}, Context: *contextName, Dir: *dir, Log: log}
+	disk := corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("100Gi")} // a Sandbox requests 10Gi of it
 	for i := range *nodes {
-		options.Nodes = append(options.Nodes, devcluster.Node{Name: fmt.Sprintf("node-%d", i+1), Arch: *arch})
+		options.Nodes = append(options.Nodes, devcluster.Node{Name: fmt.Sprintf("node-%d", i+1), Arch: *arch, Allocatable: disk})
 	}
 	cluster, err := devcluster.Start(ctx, options)
 	if err != nil {
