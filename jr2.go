@@ -71,6 +71,7 @@ type converge struct {
 	opts   Options
 	result *Result
 	retry  apply.Retry                  // how long an apply or a plan waits for what ends by itself; as package apply has it, but for a Check
+	whole  bool                         // every finding is wanted, also beside one that refuses: a Check
 	choice preflight.Choice             // which findings are wanted: all, but for a Check
 	given  []*unstructured.Unstructured // namespaces that are taken to be there; none, but for MinimalRoles
 
