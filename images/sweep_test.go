@@ -56,7 +56,8 @@ func (s *shelf) tags() []string {
 	return out
 }
 
-// TestSweepKeepsExactlyWhatIsNeeded generates clusters and shelves: what any root names stays, in whatever spelling, and all else goes.
+// TestSweepKeepsExactlyWhatIsNeeded generates clusters and shelves: what any root names stays, in whatever spelling, by its tag or its digest,
+// be it a pod, the image map, a map of a newer version, what a map replaced or what the caller keeps; and all else goes.
 func TestSweepKeepsExactlyWhatIsNeeded(t *testing.T) {
 	const seed = 20261130
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -64,6 +65,7 @@ func TestSweepKeepsExactlyWhatIsNeeded(t *testing.T) {
 	local := images.LocalRegistry{Host: "localhost:5555", FromRuntime: "kind-registry:5000"}
 	for round := range 300 {
 		store, roots, want := &shelf{}, &images.Roots{}, []string{}
+		replaced, keep := []string{}, []string{}
 		roots.Alias(local)
 		imageMap := map[string]any{"orchestrator": "r.test/kit:1", "sandbox": map[string]string{}, "numbers": 7, "later": map[string]any{"deep": map[string]string{"x": "y"}}}
 		for i := range random.IntN(12) {
@@ -76,11 +78,24 @@ func TestSweepKeepsExactlyWhatIsNeeded(t *testing.T) {
 				}
 				want = append(want, docker(tag))
 				named := spell(random, tag, local)
-				if random.IntN(2) == 0 {
+				switch random.IntN(5) {
+				case 0:
 					imageMap["sandbox"].(map[string]string)[fmt.Sprint(i, j)] = named
-				} else {
+				case 1:
+					imageMap[fmt.Sprint("newer", i, j)] = named
+				case 2:
+					replaced = append(replaced, named)
+				case 3:
+					keep = append(keep, named)
+				default:
 					roots.Add(named)
 				}
+			}
+			if len(image.Tags) > 0 && random.IntN(6) == 0 { // needed by its digest, all its names stay
+				digest := fmt.Sprintf("r.test/team/both@sha256:%064x", round*100+i)
+				image.Digests = []string{docker(digest)}
+				roots.Add([]string{digest, image.ID}[random.IntN(2)])
+				want = append(want, image.Tags...)
 			}
 			if len(image.Tags) == 0 && random.IntN(3) == 0 { // known by a digest alone
 				digest := fmt.Sprintf("r.test/only@sha256:%064x", i)
@@ -93,15 +108,19 @@ func TestSweepKeepsExactlyWhatIsNeeded(t *testing.T) {
 		text, err := json.Marshal(imageMap)
 		must(t, err)
 		must(t, roots.AddMap(text))
+		text, err = json.Marshal(replaced)
+		must(t, err)
+		must(t, roots.AddList(text))
 		before := store.tags()
-		dry, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{DryRun: true})
+		dry, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{DryRun: true, Keep: keep})
 		must(t, err)
 		if !slices.Equal(before, store.tags()) {
 			t.Fatalf("round %d: a dry run removed something", round)
 		}
-		done, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{})
+		done, err := images.Sweep(t.Context(), store, roots, images.SweepOptions{Keep: keep})
 		must(t, err)
 		slices.Sort(want)
+		want = slices.Compact(want)
 		if !slices.Equal(store.tags(), want) {
 			t.Fatalf("round %d of %d: left %q\nwant %q\nof %q", round, seed, store.tags(), want, before)
 		}
