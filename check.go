@@ -139,20 +139,23 @@ func (c *converge) secrets(ctx context.Context) error {
 	}
 	c.input.CABundle, c.input.Env = bundle, c.environ
 	findings, err := preflight.NamedSecrets(ctx, c.cluster.client.CoreV1().Secrets(c.cluster.namespace), c.inst, c.cluster.namespace)
-	if refused := preflight.Refused(findings); refused != nil {
+	refused := preflight.Refused(findings)
+	if refused != nil && !c.whole {
 		return refused
 	}
-	if err != nil {
+	if refused == nil && err != nil {
 		return err
 	}
 	held, err := c.heldFindings(ctx)
-	if err != nil {
+	if refused == nil && err != nil {
 		return err
 	}
 	for _, finding := range slices.Concat(findings, held, literalSecrets(c.inst)) {
-		c.note(finding)
+		if finding.Severity != preflight.Refuse {
+			c.note(finding)
+		}
 	}
-	return nil
+	return refused
 }
 
 // literalSecrets warns of values that travel in the Assembly because they are written into the configuration.

@@ -64,7 +64,7 @@ func (c *converge) sandboxNodes(context.Context) error {
 	c.result.SandboxNodes = told.Names
 	c.tell(told)
 	if len(told.Names) == 0 {
-		c.find(preflight.CodeNoSandboxNode, told)
+		c.find(preflight.CodeNoSandboxNode, "label or add a node that sandbox.nodeSelector and sandbox.tolerations take", told)
 	}
 	for _, large := range placement.TooLarge(survey.Nodes, c.demands()) {
 		warning := SizeTooLarge{
@@ -73,15 +73,15 @@ func (c *converge) sandboxNodes(context.Context) error {
 			Workflows: large.Workflows,
 		}
 		c.tell(warning)
-		c.find(preflight.CodeSizeTooLarge, warning)
+		c.find(preflight.CodeSizeTooLarge, "lower the Size, or add a node that has so much", warning)
 	}
 	return nil
 }
 
 // find keeps a warning that an event of its own has told, in the words of its lines.
-func (c *converge) find(code string, warning Event) {
+func (c *converge) find(code, fix string, warning Event) {
 	c.result.Findings = append(c.result.Findings, preflight.Finding{
-		Severity: preflight.Warn, Code: code, Object: "cluster " + c.cluster.context,
+		Severity: preflight.Warn, Code: code, Object: "cluster " + c.cluster.context, Fix: fix,
 		Message: strings.TrimPrefix(strings.Join(narrate.Lines(warning), "\n"), "warning: "),
 	})
 }
@@ -125,7 +125,8 @@ func (c *converge) kit(context.Context) error {
 	kit := c.input.Kit
 	if kit.Home != render.KitHome {
 		if note := images.HostNote("kitRegistry", kit.Home); note != "" {
-			c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note})
+			c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note,
+				Fix: "put the registry's host before it: registry.example.com/" + kit.Home})
 		}
 	}
 	c.tell(KitResolved{Version: kit.Version, Home: kit.Home, Custodian: kit.Custodian, Mirrored: kit.Home != render.KitHome})
