@@ -28,6 +28,7 @@ func (c *converge) operator(ctx context.Context) error {
 func (c *converge) decideOperator(ctx context.Context) (input render.Input, ours bool, err error) {
 	if !render.ManagesOperator(c.input) {
 		c.tell(OperatorNotManaged{})
+		c.noteMissingKinds(ctx)
 		return input, false, nil
 	}
 	deployed, err := c.deployedOperator(ctx)

@@ -24,7 +24,7 @@ import (
 // run is and where it stands is in the Sandboxes alone, so that Runs and Status tell of it after this process has ended in any way.
 //
 // When one Workspace can't be provisioned the others are given up. What never ran is deleted, what ran stays until its idle timeout. The
-// RunResult is never nil. Errors: *UnknownWorkflowError, *UnknownSlotError, *NotConvergedError, *Refusal, *UnreachableError, or those of provision.Provision.
+// RunResult is never nil. Errors: *UnknownWorkflowError, *UnknownSlotError, *NotConvergedError, *NoKindsError, *Refusal, *UnreachableError, or those of provision.Provision.
 func Run(ctx context.Context, opts RunOptions) (*RunResult, error) {
 	run := &workflowRun{
 		opts: opts, result: &RunResult{ID: opts.ID, Workflow: opts.Workflow, Status: RunError, Workspaces: []provision.Workspace{}},
@@ -33,7 +33,7 @@ func Run(ctx context.Context, opts RunOptions) (*RunResult, error) {
 			Events: opts.Events,
 		}},
 	}
-	err := in(ctx, []step{run.load, run.home, run.recall, run.compare, run.compose, run.sweep})
+	err := in(ctx, []step{run.load, run.home, run.kinds, run.recall, run.compare, run.compose, run.sweep})
 	if err == nil {
 		err = run.provision(ctx) // the end of ctx is no error of a run that is held
 	}
