@@ -2,6 +2,7 @@ package placement
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -50,8 +51,8 @@ func withMissing(list, other corev1.ResourceList) corev1.ResourceList {
 }
 
 // Admit returns the pod as the API server would store it, as far as placement goes: resource defaults, the defaults of LimitRanges of its
-// namespace, the default priority class, and the overhead, node selector and tolerations of its RuntimeClass. The pod given is not
-// changed. With it come the reasons for which the pod would be refused whatever room there is: a LimitRange's bounds, or a RuntimeClass
+// namespace, the default priority class, the overhead, node selector and tolerations of its RuntimeClass, and the tolerations of nodes that have
+// stopped answering, which every pod gets. The pod given is not changed. With it come the reasons for which the pod would be refused whatever room there is: a LimitRange's bounds, or a RuntimeClass
 // that nobody has.
 func (f *Facts) Admit(pod *corev1.Pod) (*corev1.Pod, []Limit) {
 	pod = pod.DeepCopy()
@@ -70,7 +71,23 @@ func (f *Facts) Admit(pod *corev1.Pod) (*corev1.Pod, []Limit) {
 	if pod.Spec.PriorityClassName == "" {
 		pod.Spec.PriorityClassName = f.defaultPriority()
 	}
-	return pod, append(refused, f.addRuntimeClass(&pod.Spec)...)
+	refused = append(refused, f.addRuntimeClass(&pod.Spec)...)
+	addTolerations(&pod.Spec)
+	return pod, refused
+}
+
+// addTolerations writes that the pod stays for a while on a node that has become not ready or unreachable, where it does not say for how long.
+// (k8s.io/kubernetes, plugin/pkg/admission/defaulttolerationseconds, on by default) Such nodes have a taint NoSchedule too, which decides for who
+// does not tolerate that one.
+func addTolerations(spec *corev1.PodSpec) {
+	given, wait := spec.Tolerations, int64(300)
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(given, func(t corev1.Toleration) bool {
+			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
+		}) {
+			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &wait})
+		}
+	}
 }
 
 func (f *Facts) defaultPriority() string {
