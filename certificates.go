@@ -25,6 +25,7 @@ const authorityAttempts = 8
 // certificates makes those of held secrets that are due. The authority is made once and kept; the hosts' certificates are applied with the
 // other objects, so that a converge that is cut off in between leaves an authority of which the next one makes them.
 func (c *converge) certificates(ctx context.Context) error {
+	c.tellHeld()
 	if !render.Holds(c.input) {
 		return nil
 	}
@@ -33,12 +34,14 @@ func (c *converge) certificates(ctx context.Context) error {
 		return err
 	}
 	if decision.Authority != "" {
+		why := decision.Authority
 		made, err := c.keepAuthority(ctx, now)
 		if err != nil {
 			return err
 		}
 		if made {
 			c.result.Changed++
+			c.tell(CertificateMade{Why: why})
 			c.noteAuthority(decision, "a new one was made")
 		}
 		// From here on with the authority that is there, whoever made it.
@@ -53,8 +56,22 @@ func (c *converge) certificates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, due := range decision.Due {
+		c.tell(CertificateMade{Host: endpoint(due.Host), Why: due.Why})
+	}
 	c.input.Certificates = &render.Certificates{Authority: authority.Cert, Hosts: hosts}
 	return nil
+}
+
+// tellHeld tells what is held, for whom, and where it lies.
+func (c *converge) tellHeld() {
+	for _, binding := range render.Bindings(c.input) {
+		c.tell(SecretHeld(binding))
+	}
+}
+
+func endpoint(host pki.Host) string {
+	return config.HostPort{Host: host.Name, Port: host.Port}.String()
 }
 
 // certificatesDue looks at what is there and decides. The authority is empty when there is none.
@@ -155,6 +172,7 @@ func (c *converge) noteAuthority(decision pki.Decision, then string) {
 
 // certificates says which would be made. What is rendered with them holds stand-ins: a plan makes no keys.
 func (p *planning) certificates(ctx context.Context) error {
+	p.tellHeld()
 	if !render.Holds(p.input) {
 		return nil
 	}
@@ -202,6 +220,6 @@ func (p *PlannedCertificates) write(b *strings.Builder) {
 		fmt.Fprintf(b, "certificates: make the authority of held secrets in Secret %s (%s)\n", names.HeldCA, p.Authority)
 	}
 	for _, host := range p.Hosts {
-		fmt.Fprintf(b, "certificates: make that of %s (%s)\n", config.HostPort{Host: host.Host, Port: host.Port}, host.Why)
+		fmt.Fprintf(b, "certificates: make that of %s (%s)\n", endpoint(pki.Host{Name: host.Host, Port: host.Port}), host.Why)
 	}
 }

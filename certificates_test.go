@@ -130,6 +130,8 @@ func TestCertificatesOfHeldSecrets(t *testing.T) {
 	must(t, first.err)
 	ca, leaves := w.certified(t, home, now, search)
 	w.keyless(t, home, first.lines+planned.lines, first.result, planned.plan)
+	first.tells(t, []string{"…", "held secret KEY_A: for search.example.com:443, from the configuration", "certificates: made the authority of held secrets (there is none)",
+		"certificates: made that of search.example.com:443 (there is none)", "…"})
 	if found := findingsOf(first.result.Findings, preflight.CodeHeldAuthority); found != nil {
 		t.Errorf("the first authority is news: %s", found)
 	}

@@ -68,6 +68,10 @@ type (
 	ApplyWaiting = event.ApplyWaiting
 	// Change is one object that an apply changed.
 	Change = event.Change
+	// SecretHeld says that a secret is held, for which hosts, and where its value lies.
+	SecretHeld = event.SecretHeld
+	// CertificateMade says that a certificate of held secrets was made.
+	CertificateMade = event.CertificateMade
 	// ModelsSkipped says why no model is asked.
 	ModelsSkipped = event.ModelsSkipped
 	// ModelAsked says that a model is asked by a pod.

@@ -90,6 +90,20 @@ type ApplyWaiting struct {
 	Reason string `json:"reason"`
 }
 
+// SecretHeld says that a secret is held: its name, the hosts ("host:port") that its value may go to, and in words where the value lies. The
+// value is no part of it.
+type SecretHeld struct {
+	Name   string   `json:"name"`
+	Hosts  []string `json:"hosts"`
+	Source string   `json:"source"`
+}
+
+// CertificateMade says that a certificate of held secrets was made: that of a host ("host:port"), or with an empty Host the Instance's authority.
+type CertificateMade struct {
+	Host string `json:"host,omitempty"`
+	Why  string `json:"why"`
+}
+
 // ModelsSkipped says why no model is asked.
 type ModelsSkipped struct {
 	Reason string `json:"reason"`
@@ -171,6 +185,8 @@ func (ImagePushed) Type() string             { return "imagePushed" }
 func (ImageLoaded) Type() string             { return "imageLoaded" }
 func (Applied) Type() string                 { return "applied" }
 func (ApplyWaiting) Type() string            { return "applyWaiting" }
+func (SecretHeld) Type() string              { return "secretHeld" }
+func (CertificateMade) Type() string         { return "certificateMade" }
 func (ModelsSkipped) Type() string           { return "modelsSkipped" }
 func (ModelAsked) Type() string              { return "modelAsked" }
 func (ModelAnswered) Type() string           { return "modelAnswered" }

@@ -24,7 +24,7 @@ func every() []event.Event {
 		event.KubernetesFound{}, event.PlatformsResolved{}, event.SandboxNodes{}, event.SizeTooLarge{}, event.KitResolved{},
 		event.PriorityClassesNamed{},
 		event.NamespaceApplied{}, event.LockWaiting{}, event.ImagesNotNeeded{}, event.ImageFresh{}, event.ImageBuilding{},
-		event.BuildProgress{}, event.ImageUser{}, event.ImagePushed{}, event.ImageLoaded{}, event.Applied{}, event.ApplyWaiting{}, event.OperatorLeftAlone{}, event.ModelsSkipped{}, event.ModelAsked{}, event.ModelAnswered{},
+		event.BuildProgress{}, event.ImageUser{}, event.ImagePushed{}, event.ImageLoaded{}, event.Applied{}, event.ApplyWaiting{}, event.OperatorLeftAlone{}, event.SecretHeld{}, event.CertificateMade{}, event.ModelsSkipped{}, event.ModelAsked{}, event.ModelAnswered{},
 		event.OperatorNotManaged{}, event.RolloutWaiting{}, event.Verified{}, event.AssemblyPublishing{}, event.AssemblyCurrent{},
 		event.WorkspacesOnOlderImages{}, event.ReposBound{}, event.Converged{},
 		event.DownStarted{}, event.NamespaceDeleting{}, event.NamespaceHeld{}, event.NamespaceGone{}, event.OperatorRemoved{},

@@ -89,6 +89,13 @@ func applied(e event.Applied) []string {
 	return lines
 }
 
+func certificateMade(e event.CertificateMade) []string {
+	if e.Host == "" {
+		return []string{"certificates: made the authority of held secrets (" + e.Why + ")"}
+	}
+	return []string{fmt.Sprintf("certificates: made that of %s (%s)", e.Host, e.Why)}
+}
+
 func modelAnswered(e event.ModelAnswered) []string {
 	if e.Code != "" {
 		return []string{fmt.Sprintf("model %q: %s", e.Model, e.Code)}

@@ -122,6 +122,10 @@ func did(e event.Event) ([]string, bool) {
 		return applied(e), true
 	case event.ApplyWaiting:
 		return one("  %s waits: %s", e.Object, e.Reason)
+	case event.SecretHeld:
+		return one("held secret %s: for %s, from %s", e.Name, strings.Join(e.Hosts, ", "), e.Source)
+	case event.CertificateMade:
+		return certificateMade(e), true
 	case event.ModelsSkipped:
 		return one("models: none asked — %s", e.Reason)
 	case event.ModelAsked:

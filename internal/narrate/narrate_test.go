@@ -69,6 +69,10 @@ func golden() []struct {
   Service a/b created
   Job a/c replaced — its image moved`},
 		{event.ApplyWaiting{Object: "Job a/c", Reason: "its pods end"}, `  Job a/c waits: its pods end`},
+		{event.SecretHeld{Name: "TRACKER", Hosts: []string{"t.example.com:8443", "u.example.com:443"}, Source: `key "token" of Secret tracker`},
+			`held secret TRACKER: for t.example.com:8443, u.example.com:443, from key "token" of Secret tracker`},
+		{event.CertificateMade{Why: "there is none"}, `certificates: made the authority of held secrets (there is none)`},
+		{event.CertificateMade{Host: "t.example.com:8443", Why: "a new authority"}, `certificates: made that of t.example.com:8443 (a new authority)`},
 		{event.ModelsSkipped{Reason: "no Agent names a model"}, `models: none asked — no Agent names a model`},
 		{event.ModelAsked{Model: "local/qwen", BaseURL: "http://10.0.0.7:11434/v1"}, `model "local/qwen": asking http://10.0.0.7:11434/v1 from a pod`},
 		{event.ModelAnswered{Model: "local/qwen"}, `model "local/qwen": answers, and calls a tool`},

@@ -92,6 +92,15 @@ func ExampleNamespace() {
 	// Output: map[jr2.dev/instance:my-instance]
 }
 
+func ExampleBindings() {
+	in := hold()
+	in.Instance.Secrets = []config.HeldSecret{{Name: "TRACKER", ValueFrom: &config.SecretKeyRef{Name: "tracker", Key: "token"}, Hosts: []string{"t.example.com"}}}
+	for _, binding := range render.Bindings(in) {
+		fmt.Println(binding.Name, binding.Hosts, binding.Source)
+	}
+	// Output: TRACKER [t.example.com:443] key "token" of Secret tracker
+}
+
 func ExampleBoundHosts() {
 	in := hold()
 	in.Instance.Secrets = []config.HeldSecret{

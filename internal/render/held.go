@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,6 +28,32 @@ func valueOf(held config.HeldSecret) config.SecretKeyRef {
 		return *held.ValueFrom
 	}
 	return config.SecretKeyRef{Name: names.HeldSecrets, Key: held.Name}
+}
+
+// A Binding says of a held secret what may be told of it.
+type Binding struct {
+	Name string
+	// Hosts are where its value may go, each "host:port".
+	Hosts []string
+	// Source says in words where the value lies.
+	Source string
+}
+
+// Bindings lists the held secrets.
+func Bindings(in Input) []Binding {
+	var all []Binding
+	for _, held := range heldSecrets(in) {
+		binding := Binding{Name: held.Name, Source: "the configuration"}
+		if held.ValueFrom != nil {
+			binding.Source = fmt.Sprintf("key %q of Secret %s", held.ValueFrom.Key, held.ValueFrom.Name)
+		}
+		endpoints, _, _ := held.Bindings() // that they read is checked before
+		for _, endpoint := range endpoints {
+			binding.Hosts = append(binding.Hosts, endpoint.String())
+		}
+		all = append(all, binding)
+	}
+	return all
 }
 
 // manifestEntry says where a held secret may go and where its value lies: never the value.
