@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"jr2.dev/jr2/apply"
@@ -24,11 +23,8 @@ func (c *converge) floor(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	server, err := c.cluster.version(reach)
-	switch {
-	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
-		return fmt.Errorf("%s does not let this user in — check the credentials of the context: %w", c.cluster.context, err)
-	case err != nil:
-		return &UnreachableError{Context: c.cluster.context, Err: err}
+	if err != nil {
+		return c.cluster.unreached(err)
 	}
 	c.server, c.result.Kubernetes = server.GitVersion, server.GitVersion
 	findings, err := preflight.Floor(c.cluster.context, server)

@@ -94,6 +94,14 @@ func (c cluster) version(ctx context.Context) (*version.Info, error) {
 	return &info, nil
 }
 
+// unreached says why the first request failed: a server that knows the user not, or lets it do nothing, is there.
+func (c cluster) unreached(err error) error {
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s does not let this user in — check the credentials of the context: %w", c.context, err)
+	}
+	return &UnreachableError{Context: c.context, Err: err}
+}
+
 // readNamespace returns nil for a namespace that does not exist.
 func (c cluster) readNamespace(ctx context.Context) (*corev1.Namespace, error) {
 	namespace, err := c.client.CoreV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})

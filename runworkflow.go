@@ -128,7 +128,7 @@ func (r *workflowRun) home(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	if _, err := r.cluster.version(reach); err != nil {
-		return &UnreachableError{Context: r.cluster.context, Err: err}
+		return r.cluster.unreached(err)
 	}
 	namespace, err := r.cluster.readNamespace(ctx)
 	switch {
