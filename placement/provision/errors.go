@@ -88,6 +88,19 @@ func (e *NotReadyError) Error() string {
 	return text + " — it stays until its idle timeout"
 }
 
+// An UndeletedError says that a provision ended for Err, and that what never ran could not be deleted then. It goes with its idle timeout.
+type UndeletedError struct {
+	Err error
+	// Cleanup is why not.
+	Cleanup error
+}
+
+func (e *UndeletedError) Error() string {
+	return fmt.Sprintf("%v (and what never ran could not be deleted, so it goes with its idle timeout: %v)", e.Err, e.Cleanup)
+}
+
+func (e *UndeletedError) Unwrap() []error { return []error{e.Err, e.Cleanup} }
+
 // An ExistsError says that an object of this name is there and is not this Workspace's.
 type ExistsError struct{ Kind, Namespace, Name string }
 

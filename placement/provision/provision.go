@@ -85,7 +85,8 @@ type Provisioned struct {
 //
 // When it ends otherwise, what never ran is deleted at once, that Sandbox and no other of its name, and what ran stays until its idle
 // timeout. The Provisioned is never nil and says which. Errors: *RequestError, *placement.SizeCapError (nothing was written),
-// *ExistsError, *LostError, *NotReadyError, the cause of ctx's end, or the server's own.
+// *ExistsError, *LostError, *NotReadyError, the cause of ctx's end, or the server's own; each in an *UndeletedError when what never ran is still
+// there.
 func Provision(ctx context.Context, cfg *rest.Config, request Request, opts Options) (*Provisioned, error) {
 	p := &Provisioned{tell: oneAtATime(opts.Events)}
 	if err := check(request, opts.Sizes); err != nil {

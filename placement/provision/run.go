@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -179,7 +178,7 @@ func (p *provision) end(ctx context.Context, err error) error {
 	clean, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer stop()
 	if failed := p.clean(clean); failed != nil {
-		return fmt.Errorf("%w (and what never ran could not be deleted, so it goes with its idle timeout: %w)", err, failed)
+		return &UndeletedError{Err: err, Cleanup: failed}
 	}
 	return err
 }
