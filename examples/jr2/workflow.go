@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"jr2.dev/jr2"
+	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/placement/provision"
 )
 
@@ -161,7 +163,12 @@ func statusCommand(streams Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status RUN [DIR]",
 		Short: "Show a run as JSON, by its id or a prefix of it: where its Workspaces are and what they wait for",
-		Args:  cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return fmt.Errorf("status takes a run, and the folder of its Instance if that is not here: jr2 status RUN [DIR] (`jr2 runs` lists them)")
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, args []string) error {
 			l.options.Dir = argument(args, 1)
 			return l.run(command.Context(), func(ctx context.Context) (any, error) {
@@ -196,6 +203,9 @@ func (l *runsLook) run(ctx context.Context, look func(context.Context) (any, err
 		l.options.Config, l.options.Context = up.Config, up.Context
 	}
 	found, err := look(ctx)
+	if errors.As(err, new(*config.NotFoundError)) {
+		err = fmt.Errorf("%w, or give the namespace of the runs with -n", err)
+	}
 	if err == nil && l.output == "text" {
 		printJSON(l.streams.Out, found)
 	}
