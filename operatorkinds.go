@@ -29,6 +29,17 @@ func (c cluster) servesKinds(ctx context.Context) (bool, error) {
 	return true, err
 }
 
+// kindless puts a *NoKindsError in the place of the error of a request for Sandboxes, when the cluster says that it has no such kind.
+func (c cluster) kindless(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if served, asked := c.servesKinds(ctx); served || asked != nil {
+		return err
+	}
+	return &NoKindsError{Context: c.context}
+}
+
 // noteMissingKinds warns that an operator that somebody else manages is not there. It may come later, so it is no refusal; who can't be
 // asked says nothing.
 func (c *converge) noteMissingKinds(ctx context.Context) {

@@ -14,9 +14,9 @@ import (
 	"jr2.dev/jr2/config"
 )
 
-// TestRunWithoutTheKinds: a cluster to which nobody brought the operator is named before anything is written, and not by the failure of
+// TestWithoutTheKinds: a cluster to which nobody brought the operator is named before anything is written, and not by the failure of
 // the first write.
-func TestRunWithoutTheKinds(t *testing.T) {
+func TestWithoutTheKinds(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -34,8 +34,13 @@ func TestRunWithoutTheKinds(t *testing.T) {
 	t.Cleanup(server.Close)
 	slots := []config.RepoSlot{{Slot: "app", State: "bound", URL: "https://git.example.test/team/app"}}
 	inst := &config.Instance{Name: "kinds", Workflows: []config.Workflow{{Name: "w", Workspaces: []config.Workspace{{Path: []string{}, Repos: slots}}}}}
-	_, err := jr2.Run(t.Context(), jr2.RunOptions{Workflow: "w", Instance: inst, Config: &rest.Config{Host: server.URL}, Context: "bare"})
-	if missing := (*jr2.NoKindsError)(nil); !errors.As(err, &missing) || !strings.HasPrefix(err.Error(), "bare does not serve the kinds Sandbox and Repo of core.jr2.dev/v1alpha1") {
-		t.Errorf("got %v", err)
+	bare := &rest.Config{Host: server.URL}
+	_, run := jr2.Run(t.Context(), jr2.RunOptions{Workflow: "w", Instance: inst, Config: bare, Context: "bare"})
+	_, runs := jr2.Runs(t.Context(), jr2.RunsOptions{Namespace: "kinds", Config: bare, Context: "bare"})
+	_, status := jr2.Status(t.Context(), jr2.RunsOptions{Namespace: "kinds", Config: bare, Context: "bare"}, "abc")
+	for what, err := range map[string]error{"run": run, "runs": runs, "status": status} {
+		if missing := (*jr2.NoKindsError)(nil); !errors.As(err, &missing) || !strings.HasPrefix(err.Error(), "bare does not serve the kinds Sandbox and Repo of core.jr2.dev/v1alpha1") {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }

@@ -81,7 +81,8 @@ func (c *converge) labels() map[string]string {
 
 // finish tells what lives on from before this converge and closes it.
 func (c *converge) finish(ctx context.Context) error {
-	if err := c.olderWorkspaces(ctx); err != nil {
+	err := c.cluster.kindless(ctx, c.olderWorkspaces(ctx))
+	if err != nil && !errors.As(err, new(*NoKindsError)) { // that was told when the operator was looked at
 		c.tell(Noted{Message: "live workspaces could not be listed: " + err.Error()})
 	}
 	if bound := len(c.inst.BoundRepos()); bound > 0 && c.inst.ComposesSandbox() {

@@ -26,14 +26,15 @@ type RunsOptions struct {
 }
 
 // Runs are the live runs of an Instance, the oldest first, as its Sandboxes tell: a run is live while one of them is neither lost nor being
-// deleted. Runs that Run did not start are among them, if their Sandboxes carry the labels.
+// deleted. Runs that Run did not start are among them, if their Sandboxes carry the labels. The error is a *NoKindsError where the cluster has
+// no Sandboxes at all.
 func Runs(ctx context.Context, opts RunsOptions) ([]provision.Run, error) {
 	look, err := opts.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	runs, err := provision.Runs(ctx, look.config, look.namespace)
-	return slices.DeleteFunc(runs, func(r provision.Run) bool { return !r.Live() }), err
+	return slices.DeleteFunc(runs, func(r provision.Run) bool { return !r.Live() }), look.kindless(ctx, err)
 }
 
 // Status is one run, live or not, by its id or a prefix of it. The error is a *provision.UnknownRunError where there is none, or several.
@@ -42,7 +43,8 @@ func Status(ctx context.Context, opts RunsOptions, id string) (*provision.Run, e
 	if err != nil {
 		return nil, err
 	}
-	return provision.Status(ctx, look.config, look.namespace, id)
+	run, err := provision.Status(ctx, look.config, look.namespace, id)
+	return run, look.kindless(ctx, err)
 }
 
 func (o RunsOptions) connect(ctx context.Context) (*cluster, error) {
