@@ -29,5 +29,5 @@ const (
 	CodeKindUnserved       = "kind-unserved"       // nobody serves the kind
 	// CodePriorityClassMissing is a class that the configuration names and the cluster lacks.
 	CodePriorityClassMissing = "priority-class-missing"
-	CodeUnexplained        = "unexplained"         // an error that no other code stands for
+	CodeUnexplained          = "unexplained" // an error that no other code stands for
 )

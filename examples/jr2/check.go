@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +26,9 @@ func checkCommand(streams Streams) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				u.options.Dir = args[0]
+			}
+			if err := knownCodes(choice); err != nil {
+				return err
 			}
 			if probe {
 				u.options.Models = jr2.ProbeInChecks
@@ -66,4 +72,14 @@ func (u *up) makeReport(ctx context.Context, choice preflight.Choice) (*jr2.Repo
 		defer embedded.close()
 	}
 	return jr2.Check(ctx, u.options, choice)
+}
+
+// knownCodes refuses a code that no finding has: a choice of nothing would say that nothing is wrong.
+func knownCodes(choice preflight.Choice) error {
+	for _, code := range slices.Concat(choice.Only, choice.Skip) {
+		if !slices.Contains(preflight.Codes(), code) {
+			return fmt.Errorf("no finding has the code %q — codes: %s", code, strings.Join(preflight.Codes(), ", "))
+		}
+	}
+	return nil
 }

@@ -1,0 +1,22 @@
+package preflight
+
+// Codes lists all stable codes of findings that this module comes to, in the order of the alphabet: what a Choice can name. A caller's own checks
+// may have others.
+func Codes() []string {
+	return []string{
+		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
+		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEscalation,
+		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
+		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
+		CodeKindUnserved, CodeKitRegistry, CodeKubernetesFloor, CodeLiteralSecret, CodeModelBusy, CodeModelDenied, CodeModelKeyReaches,
+		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceName, CodeNamespaceOwner,
+		CodeNamespaceTerminating, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,
+		CodeNodeVersion, CodeNotLookedAt, CodeNotSchedulableYet, CodeOpenPart, CodeOperatorDown, CodeOwnedByOther, CodePlaceholder, CodePlatform,
+		CodePodLevelResources, CodePodNeedsMissing, CodePodQuotaFull, CodePodQuotaNever, CodePodRefused, CodePodSecurity, CodePodSecurityLabel,
+		CodePodSecurityRunning, CodePriorityClassMissing, CodePrivilegedPods, CodePullSecret, CodeQuotaFull, CodeQuotaNever, CodeRefusedByServer,
+		CodeRegistryHost, CodeRegistryOptions, CodeRightMissing, CodeRuntimeClassMissing, CodeRuntimeClassTiny, CodeSecretEmpty,
+		CodeSecretKeyMissing, CodeSecretMissing, CodeSigningKey, CodeSizeTooLarge, CodeSizeTooSmall, CodeTrustTooLarge, CodeTypes,
+		CodeUnauthorized, CodeUnexplained, CodeUnreachable, CodeUnschedulable, CodeWebhookBlocksItself, CodeWebhookUnreachable,
+		CodeWebhookUnserved,
+	}
+}
