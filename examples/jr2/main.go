@@ -16,6 +16,7 @@ import (
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go's own log lines are for debugging
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process, whatever is still tidied up after the first
 	err := Run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()})
 	stop()
 	os.Exit(exitCode(err))

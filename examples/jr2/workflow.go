@@ -107,15 +107,6 @@ func (w *workflowRun) provision(ctx context.Context) (*jr2.RunResult, error) {
 	return jr2.Run(ctx, w.options)
 }
 
-// stopped is how a run ends that the user ended.
-type stopped struct{ err error }
-
-func (stopped) Error() string {
-	return "stopped — what never ran is deleted, what ran stays until its idle timeout"
-}
-
-func (s stopped) Unwrap() error { return s.err }
-
 // printJSON writes a document for people and programs.
 func printJSON(w io.Writer, document any) {
 	out := json.NewEncoder(w)

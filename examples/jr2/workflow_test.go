@@ -58,6 +58,7 @@ func TestRunWorkflow(t *testing.T) {
 	t.Run("a quota", s.testQuota)
 	t.Run("killed", s.testKilled)
 	t.Run("ended by hand and by the clock", s.testEnds)
+	t.Run("what can't be deleted", s.testUndeleted)
 	t.Run("held", s.testHeld)
 	t.Run("a Go value", s.testValue)
 }
