@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -52,7 +53,7 @@ func withMissing(list, other corev1.ResourceList) corev1.ResourceList {
 
 // Admit returns the pod as the API server would store it, as far as placement goes: resource defaults, the defaults of LimitRanges of its
 // namespace, the default priority class, the overhead, node selector and tolerations of its RuntimeClass, and the tolerations of nodes that have
-// stopped answering, which every pod gets. The pod given is not changed. With it come the reasons for which the pod would be refused whatever room there is: a LimitRange's bounds, or a RuntimeClass
+// stopped answering, which every pod gets. The pod given is not changed. With it come the reasons for which the pod would be refused whatever room there is: a LimitRange's bounds and defaults, or a RuntimeClass
 // that nobody has.
 func (f *Facts) Admit(pod *corev1.Pod) (*corev1.Pod, []Limit) {
 	pod = pod.DeepCopy()
@@ -62,7 +63,7 @@ func (f *Facts) Admit(pod *corev1.Pod) (*corev1.Pod, []Limit) {
 			addDefaults(&pod.Spec, &f.LimitRanges[i])
 		}
 	}
-	var refused []Limit
+	refused := f.overDefaults(pod)
 	for i := range f.LimitRanges {
 		if f.LimitRanges[i].Namespace == pod.Namespace {
 			refused = append(refused, outOfBounds(pod, &f.LimitRanges[i])...)
@@ -116,6 +117,34 @@ func addDefaults(spec *corev1.PodSpec, limitRange *corev1.LimitRange) {
 			resources.Limits = withMissing(resources.Limits, limits)
 		}
 	}
+}
+
+// overDefaults are the default limits that are less than what a container requests: the API server lets in no such container. A pod that states
+// both itself is not judged.
+func (f *Facts) overDefaults(pod *corev1.Pod) []Limit {
+	var broken []Limit
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			if request.Cmp(limit) <= 0 {
+				continue
+			}
+			at := slices.IndexFunc(f.LimitRanges, func(l corev1.LimitRange) bool { return l.Namespace == pod.Namespace && defaults(&l, name, limit) })
+			if at >= 0 {
+				broken = append(broken, Limit{On: OnLimitRange, Name: f.LimitRanges[at].Name, Resource: name, Never: true,
+					Text: fmt.Sprintf("limit range %s: %s of container %s is %s, and the limit of who states none is %s", f.LimitRanges[at].Name, name, c.Name, request.String(), limit.String())})
+			}
+		}
+	}
+	return broken
+}
+
+// defaults says whether a LimitRange gives containers this limit.
+func defaults(limitRange *corev1.LimitRange, name corev1.ResourceName, limit resource.Quantity) bool {
+	return slices.ContainsFunc(limitRange.Spec.Limits, func(item corev1.LimitRangeItem) bool {
+		given, ok := item.Default[name]
+		return ok && item.Type == corev1.LimitTypeContainer && given.Cmp(limit) == 0
+	})
 }
 
 // addRuntimeClass writes what admission writes. The pod's own overhead stays: it was admitted before.

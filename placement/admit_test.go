@@ -43,3 +43,30 @@ func TestAdmitAddsTheTolerationsOfEveryPod(t *testing.T) {
 		t.Errorf("%v", told(got))
 	}
 }
+
+// A default limit that is less than what a container requests makes a pod that the API server takes for wrong.
+func TestAdmitComparesRequestsWithDefaultLimits(t *testing.T) {
+	facts := &placement.Facts{Nodes: []corev1.Node{machine("n", "cpu=8 memory=32Gi ephemeral-storage=100Gi")}, LimitRanges: []corev1.LimitRange{limitRange(corev1.LimitTypeContainer, func(i *corev1.LimitRangeItem) {
+		i.Default = list("memory=256Mi ephemeral-storage=2Gi")
+	})}}
+	both := asking("memory=1Gi")
+	both.Spec.Containers[0].Resources.Limits = list("memory=2Gi")
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"a request":             {asking("memory=1Gi"), "limit range lr: memory of container app is 1Gi, and the limit of who states none is 256Mi"},
+		"the disk of a Sandbox": {placement.SandboxPod("ns", placement.Share{Memory: 1 << 30, CPU: 1000, Disk: 10 << 30}, placement.Rules{}), "limit range lr: ephemeral-storage of container harness is 10Gi, and the limit of who states none is 2Gi"},
+		"as much":               {asking("memory=256Mi"), ""},
+		"a limit of its own":    {both, ""},
+		"nothing":               {asking(""), ""},
+	} {
+		_, refused := facts.Admit(test.pod)
+		if test.want == "" && len(refused) == 0 {
+			continue
+		}
+		if room := placement.Room(test.pod, facts, placement.RoomOptions{}); len(refused) != 1 || refused[0].Text != test.want || !refused[0].Never || room.More != 0 {
+			t.Errorf("%s: got %+v, %s", name, refused, room)
+		}
+	}
+}

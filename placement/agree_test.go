@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/placement"
@@ -29,13 +30,16 @@ type scheduled struct {
 
 func TestAgreesWithTheRealScheduler(t *testing.T) {
 	cluster := devcluster.ForTest(t, devcluster.Options{Nodes: fleet()})
-	s := &scheduled{cluster: cluster, client: kubernetes.NewForConfigOrDie(cluster.Config()), metadata: metadata.NewForConfigOrDie(cluster.Config())}
+	config := cluster.Config()
+	config.WarningHandler = rest.NoWarnings{} // of quotas that were made up
+	s := &scheduled{cluster: cluster, client: kubernetes.NewForConfigOrDie(config), metadata: metadata.NewForConfigOrDie(config)}
 	s.said = listen(t, s.client)
 	s.ground(t)
 	t.Run("cases", s.cases)
 	t.Run("room on nodes", s.roomOnNodes)
 	t.Run("generated", s.generated)
 	t.Run("room in quotas", s.room)
+	t.Run("generated room", s.generatedRoom)
 }
 
 // ground makes what pods name.

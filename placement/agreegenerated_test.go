@@ -22,12 +22,12 @@ const (
 // A tally counts what became of the cases.
 type tally struct{ judged, landed, gated, invalid int }
 
-// generated pods come and go in front of nodes that change. The seed is told, and fixed: a disagreement stays one until it is mended.
+// generated pods come and go in front of nodes that change. The seed is told: see seedOf.
 //
 // Pods that are expected to find no node change nothing for others, so those of a round are all made at once. The others come one by one, and each
 // is judged with the ones before it there.
 func (s *scheduled) generated(t *testing.T) {
-	const seed = 5
+	seed := seedOf(t)
 	c := chooserOf(seed)
 	count := tally{}
 	for number := range generatedFleets {
