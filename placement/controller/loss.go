@@ -20,13 +20,20 @@ const (
 
 // lossOf says why a pod that is there is lost; "" while it is not. A pod that is being deleted comes back never, so it is lost as soon as
 // its node is away: nobody would end it.
+//
+// A kubelet that ends a deleted pod writes a phase without a reason, by how the containers ended, before the pod is gone. Containers that end
+// by themselves start again, so the deletion is why.
 func lossOf(pod *corev1.Pod, nodeAway bool) (reason, message string) {
 	disruption := disruptionOf(pod)
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	switch {
+	case over && disruption != nil && disruption.Reason == deletionByPodGC:
+		return v1alpha1.ReasonNodeLost, endMessage(pod)
+	case over && pod.DeletionTimestamp != nil && pod.Status.Reason == "":
+		return v1alpha1.ReasonPodDeleted, deletedMessage(disruption)
+	}
 	switch pod.Status.Phase {
 	case corev1.PodFailed:
-		if disruption != nil && disruption.Reason == deletionByPodGC {
-			return v1alpha1.ReasonNodeLost, endMessage(pod)
-		}
 		return reasonOr(pod.Status.Reason, v1alpha1.ReasonPodFailed), endMessage(pod)
 	case corev1.PodSucceeded:
 		return reasonOr(pod.Status.Reason, v1alpha1.ReasonPodSucceeded), endMessage(pod)
@@ -62,6 +69,14 @@ func leavingMessage(pod *corev1.Pod) string {
 		return leaving + ": " + disruption.Message
 	}
 	return leaving
+}
+
+// deletedMessage says that the pod was deleted, and for what where somebody said so.
+func deletedMessage(disruption *corev1.PodCondition) string {
+	if disruption != nil && disruption.Message != "" {
+		return "the pod was deleted: " + disruption.Message
+	}
+	return "the pod was deleted"
 }
 
 // endMessage is the pod's own message, or else what its containers left.

@@ -129,6 +129,9 @@ func rows() map[string]row {
 		"succeeded":               {pod: ended(corev1.PodSucceeded, "", ""), phase: "Lost", scheduled: "True/Scheduled", ready: "False/PodSucceeded", lost: "True/PodSucceeded"},
 		"evicted":                 {pod: ended(corev1.PodFailed, "Evicted", "The node was low on resource: memory."), phase: "Lost", scheduled: "True/Scheduled", ready: "False/Evicted The node was low on resource: memory.", lost: "True/Evicted The node was low on resource: memory."},
 		"rejected by the kubelet": {pod: ended(corev1.PodFailed, "OutOfcpu", "Node didn't have enough resource: cpu"), phase: "Lost", scheduled: "True/Scheduled", ready: "False/OutOfcpu", lost: "True/OutOfcpu Node didn't have enough resource: cpu"},
+		"ended by its deletion":   {before: known, pod: all(ended(corev1.PodSucceeded, "", ""), going), phase: "Lost", scheduled: "True/Scheduled", ready: "False/PodDeleted the pod was deleted", lost: "True/PodDeleted the pod was deleted"},
+		"ended by an eviction":    {before: known, pod: all(ended(corev1.PodFailed, "", ""), going, says(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "Eviction API: evicting")), phase: "Lost", scheduled: "True/Scheduled", ready: "False/PodDeleted", lost: "True/PodDeleted the pod was deleted: Eviction API: evicting"},
+		"evicted, then deleted":   {before: known, pod: all(ended(corev1.PodFailed, "Evicted", "m"), going), phase: "Lost", scheduled: "True/Scheduled", ready: "False/Evicted m", lost: "True/Evicted m"},
 		"an odd reason of a pod":  {pod: ended(corev1.PodFailed, "no reason!", "m"), phase: "Lost", scheduled: "True/Scheduled", ready: "False/PodFailed m", lost: "True/PodFailed m"},
 		"lost stays lost": {before: func(b *v1alpha1.Sandbox) {
 			known(b)
