@@ -49,7 +49,7 @@ func (c *converge) certificates(ctx context.Context) error {
 			return err
 		}
 		if decision.Authority != "" {
-			return fmt.Errorf("Secret %s was made and does not stay: %s", names.HeldCA, decision.Authority)
+			return fmt.Errorf("the authority of held secrets was made in Secret %s and does not stay: %s", names.HeldCA, decision.Authority)
 		}
 	}
 	hosts, err := decision.Make(authority, now)

@@ -231,7 +231,7 @@ func TestAnAuthorityIsMadeByOne(t *testing.T) {
 // TestHeldSecretsAreChecked: what the rules need the cluster and the CA bundle for refuses before anything is applied.
 func TestHeldSecretsAreChecked(t *testing.T) {
 	w := theWorld(t, node("a"))
-	const home = "held-checked"
+	const home = "held-refused"
 	w.home(t, home, "holding")
 	_, err := w.client.CoreV1().ConfigMaps(home).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "flags"}, Data: map[string]string{"OPENAI_API_KEY": "x"}}, metav1.CreateOptions{})
 	must(t, err)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -297,18 +298,18 @@ func (c *custodian) answer(w http.ResponseWriter, request *http.Request, to *rou
 }
 
 func (c *custodian) upstream(cluster *clusterv3.Cluster) http.RoundTripper {
-	context := unpacked[*tlsv3.UpstreamTlsContext](c.t, cluster.TransportSocket.GetTypedConfig())
-	validation := context.CommonTlsContext.GetValidationContext()
+	expected := unpacked[*tlsv3.UpstreamTlsContext](c.t, cluster.TransportSocket.GetTypedConfig())
+	validation := expected.CommonTlsContext.GetValidationContext()
 	address := cluster.LoadAssignment.Endpoints[0].LbEndpoints[0].GetEndpoint().Address.GetSocketAddress()
 	return &http.Transport{
-		DialTLS: func(string, string) (net.Conn, error) {
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := c.pod.dial(net.JoinHostPort(address.Address, strconv.Itoa(int(address.GetPortValue()))))
 			if err != nil {
 				return nil, err
 			}
 			roots := c.pod.authorities(c.t, names.CustodianContainer, validation.TrustedCa.GetFilename())
 			secure := tls.Client(conn, &tls.Config{ServerName: validation.MatchTypedSubjectAltNames[0].Matcher.GetExact(), RootCAs: roots})
-			return secure, secure.Handshake()
+			return secure, secure.HandshakeContext(ctx)
 		},
 	}
 }
