@@ -84,6 +84,11 @@ func (k *checking) namedClasses(ctx context.Context) error {
 				Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "PriorityClass " + named.name,
 				Message: fmt.Sprintf("nobody could look whether the PriorityClass that %s names exists: %v", named.field, err),
 			})
+		case apierrors.IsForbidden(err): // the pods may name it all the same
+			k.note(preflight.Finding{
+				Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "PriorityClass " + named.name,
+				Message: fmt.Sprintf("nobody could look whether the PriorityClass that %s names is there: %v", named.field, err),
+			})
 		case err != nil:
 			return fmt.Errorf("read PriorityClass %s: %w", named.name, err)
 		}
