@@ -2,6 +2,8 @@ package jr2
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -52,7 +54,10 @@ func (o RunsOptions) connect(ctx context.Context) (*cluster, error) {
 	if namespace == "" {
 		run := &workflowRun{opts: RunOptions{Instance: o.Instance, Dir: o.Dir, Env: o.Env, Isolate: o.Isolate}, converge: converge{opts: Options{Env: o.Env}}}
 		inst, err := run.instance(ctx)
-		if inst == nil {
+		switch {
+		case errors.As(err, new(*config.NotFoundError)):
+			return nil, fmt.Errorf("%w, or give the namespace of the runs (-n)", err)
+		case inst == nil:
 			return nil, err
 		}
 		namespace = inst.Namespace("") // Workflows that do not load keep nobody from looking

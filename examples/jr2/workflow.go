@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"jr2.dev/jr2"
-	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/placement/provision"
 )
 
@@ -194,9 +192,6 @@ func (l *runsLook) run(ctx context.Context, look func(context.Context) (any, err
 		l.options.Config, l.options.Context = up.Config, up.Context
 	}
 	found, err := look(ctx)
-	if errors.As(err, new(*config.NotFoundError)) {
-		err = fmt.Errorf("%w, or give the namespace of the runs with -n", err)
-	}
 	if err == nil && l.output == "text" {
 		printJSON(l.streams.Out, found)
 	}

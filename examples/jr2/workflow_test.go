@@ -258,12 +258,12 @@ func (s *scene) testHeld(t *testing.T) {
 func (s *scene) testWrongNames(t *testing.T) {
 	nowhere := t.TempDir()
 	for want, args := range map[string][]string{
-		`error: no workflow is called "hld" — workflows: hold, ping` + "\n":                                                                                             {"run", "hld", s.dir},
-		`error: no run in namespace "my-instance" has an id that begins with "zz"` + "\n":                                                                               {"status", "zz", s.dir},
-		"error: run takes a workflow, and the folder of its Instance if that is not here":                                                                               {"run"},
-		"error: status takes a run, and the folder of its Instance if that is not here":                                                                                 {"status"},
-		"error: no jr2.config.ts in " + nowhere + " or in a folder above it — run this in an Instance folder, or name one, or give the namespace of the runs with -n\n": {"runs", nowhere},
-		`error: --output "yaml": want text or json` + "\n":                                                                                                              {"runs", s.dir, "-o", "yaml"},
+		`error: no workflow is called "hld" — workflows: hold, ping` + "\n":                                                                                          {"run", "hld", s.dir},
+		`error: no run in namespace "my-instance" has an id that begins with "zz"` + "\n":                                                                            {"status", "zz", s.dir},
+		"error: run takes a workflow, and the folder of its Instance if that is not here":                                                                            {"run"},
+		"error: status takes a run, and the folder of its Instance if that is not here":                                                                              {"status"},
+		"error: no jr2.config.ts in " + nowhere + " or in a folder above it — run this in an Instance folder, or name one, or give the namespace of the runs (-n)\n": {"runs", nowhere},
+		`error: --output "yaml": want text or json` + "\n":                                                                                                           {"runs", s.dir, "-o", "yaml"},
 	} {
 		look := newSession()
 		if err := look.run(t.Context(), s.args(args[0], args[1:]...)...); err == nil || !strings.HasPrefix(look.err.String(), want) || look.out.String() != "" {
