@@ -79,11 +79,6 @@ func (k *checking) namedClasses(ctx context.Context) error {
 				Severity: preflight.Refuse, Code: preflight.CodePriorityClassMissing, Object: "PriorityClass " + named.name, Fix: fix,
 				Message: fmt.Sprintf("%s names PriorityClass %q, which does not exist, so no pod that names it is made — create it, or leave the field out: %s", named.field, named.name, fix),
 			})
-		case apierrors.IsForbidden(err): // a converge does not need the right
-			k.note(preflight.Finding{
-				Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "PriorityClass " + named.name,
-				Message: fmt.Sprintf("nobody could look whether the PriorityClass that %s names exists: %v", named.field, err),
-			})
 		case apierrors.IsForbidden(err): // the pods may name it all the same
 			k.note(preflight.Finding{
 				Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "PriorityClass " + named.name,
