@@ -224,10 +224,15 @@ func TestWhatRollsPods(t *testing.T) {
 		change func(*Input)
 		rolls  []string
 	}{
-		"nothing":             {func(*Input) {}, nil},
-		"image map":           {func(in *Input) { in.ImageMap = `{"sandbox": {}}` }, nil},
-		"a git token":         {func(in *Input) { in.Env = func(string) (string, bool) { return "other", true } }, []string{names.Orchestrator}},
-		"a held literal":      {func(in *Input) { in.Instance.Secrets[0].Value = config.NewSecret("other") }, []string{names.InstanceHarnessName}},
+		"nothing":        {func(*Input) {}, nil},
+		"image map":      {func(in *Input) { in.ImageMap = `{"sandbox": {}}` }, nil},
+		"a git token":    {func(in *Input) { in.Env = func(string) (string, bool) { return "other", true } }, []string{names.Orchestrator}},
+		"a held literal": {func(in *Input) { in.Instance.Secrets[0].Value = config.NewSecret("other") }, []string{names.InstanceHarnessName}},
+		"a new certificate": {func(in *Input) {
+			pair := in.Certificates.Hosts["t.example.com-8443"]
+			pair.Cert = []byte("another")
+			in.Certificates.Hosts["t.example.com-8443"] = pair
+		}, []string{names.InstanceHarnessName}},
 		"a literal of env":    {func(in *Input) { in.Instance.Harness.Env[0].Value = config.NewSecret("other") }, []string{names.InstanceHarnessName}},
 		"a gateway":           {func(in *Input) { in.Instance.Harness.Catalog = nil }, []string{names.InstanceHarnessName}},
 		"a new Workflow":      {func(in *Input) { in.Instance.Workflows = append(in.Instance.Workflows, config.Workflow{Name: "x"}) }, nil},
@@ -265,6 +270,8 @@ func TestIncompleteInput(t *testing.T) {
 		want   error
 	}{
 		"no Instance":      {func(in *Input) { in.Instance = nil }, ErrNoInstance},
+		"no certificates":  {func(in *Input) { in.Certificates = nil }, ErrNoCertificates},
+		"one is missing":   {func(in *Input) { delete(in.Certificates.Hosts, "t.example.com-8443") }, ErrNoCertificates},
 		"no signing key":   {func(in *Input) { in.SigningKey = config.Secret{} }, ErrNoSigningKey},
 		"no image map":     {func(in *Input) { in.ImageMap = "" }, ErrNoImageMap},
 		"null image map":   {func(in *Input) { in.ImageMap = "null" }, ErrNoImageMap},
