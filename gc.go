@@ -103,7 +103,8 @@ func (c cluster) machines(ctx context.Context) (map[string]string, error) {
 	return machines, nil
 }
 
-// imageRoots reads what anything of jr2 in the cluster names.
+// imageRoots reads what anything of jr2 in the cluster names: records and pods in the namespaces of Instances, and Sandboxes wherever they are, for a
+// program may make them in a namespace that is no Instance's.
 func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
 	roots := &images.Roots{}
 	local, err := c.localRegistry(ctx)
@@ -122,12 +123,12 @@ func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
 		if err := c.addRecord(ctx, namespace.Name, roots); err != nil {
 			return nil, err
 		}
-		if err := c.addSandboxes(ctx, namespace.Name, roots); err != nil {
-			return nil, err
-		}
 		if err := c.addPods(ctx, namespace.Name, roots); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.addSandboxes(ctx, roots); err != nil {
+		return nil, err
 	}
 	return roots, c.addPods(ctx, names.OperatorNamespace, roots)
 }
@@ -180,22 +181,22 @@ func (c cluster) addRecord(ctx context.Context, namespace string, roots *images.
 }
 
 // addSandboxes takes a cluster without the kind for one without Sandboxes.
-func (c cluster) addSandboxes(ctx context.Context, namespace string, roots *images.Roots) error {
+func (c cluster) addSandboxes(ctx context.Context, roots *images.Roots) error {
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {
 		return err
 	}
-	list, err := client.Resource(v1alpha1.GroupVersion().WithResource("sandboxes")).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) { // of the resource: a namespace that is gone gives an empty list
+	list, err := client.Resource(v1alpha1.GroupVersion().WithResource("sandboxes")).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) { // of the resource
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list Sandboxes in %s: %w", namespace, err)
+		return fmt.Errorf("list Sandboxes: %w", err)
 	}
 	for _, item := range list.Items {
 		var sandbox v1alpha1.Sandbox
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &sandbox); err != nil {
-			return fmt.Errorf("read Sandbox %s/%s: %w", namespace, item.GetName(), err)
+			return fmt.Errorf("read Sandbox %s/%s: %w", item.GetNamespace(), item.GetName(), err)
 		}
 		roots.Add(sandbox.Spec.Image)
 		addContainers(roots, sandbox.Spec.InitContainers, sandbox.Spec.Sidecars)

@@ -9,12 +9,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
 	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/placement/v1alpha1"
 )
 
 // shelf is a store of images in memory; the engine's own is tested where it is made.
@@ -54,7 +57,15 @@ func TestGCReadsRootsClusterWide(t *testing.T) {
 		}}, metav1.CreateOptions{})
 		must(t, err)
 	}
-	all := []string{"r.test/map:1-amd64", "r.test/map:2-amd64", "r.test/pod:1-amd64", "r.test/pod:init-amd64", "r.test/pod:volume-amd64", "r.test/stranger:1-amd64"}
+	dir := plainFolder(t)
+	must(t, w.up(t, dir, into("gc-kinds")).err) // it brings the kinds
+	client, err := dynamic.NewForConfig(w.Config())
+	must(t, err)
+	_, err = client.Resource(v1alpha1.GroupVersion().WithResource("sandboxes")).Namespace("gc-other").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": "Sandbox", "metadata": map[string]any{"name": "box"}, "spec": map[string]any{"image": "r.test/box:1-amd64"},
+	}}, metav1.CreateOptions{}) // in a namespace that is no Instance's
+	must(t, err)
+	all := []string{"r.test/map:1-amd64", "r.test/map:2-amd64", "r.test/pod:1-amd64", "r.test/pod:init-amd64", "r.test/pod:volume-amd64", "r.test/box:1-amd64", "r.test/stranger:1-amd64"}
 	swept := []string{"r.test/map:2-amd64", "r.test/stranger:1-amd64"}
 	store := &shelf{tags: slices.Clone(all)}
 	opts := jr2.GCOptions{Config: w.Config(), Context: contextName, Store: store, DryRun: true}
@@ -103,7 +114,7 @@ func TestGCReadsRootsClusterWide(t *testing.T) {
 	must(t, maps.Delete(t.Context(), names.ImagesConfig, metav1.DeleteOptions{}))
 	report, err = jr2.GC(t.Context(), opts)
 	must(t, err)
-	if len(report.Removed) != 3 || !slices.Equal(store.tags, all[2:5]) {
+	if len(report.Removed) != 3 || !slices.Equal(store.tags, all[2:6]) {
 		t.Errorf("%+v, left %q", report, store.tags)
 	}
 }
