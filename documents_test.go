@@ -47,8 +47,8 @@ func TestJarvisHasAllRows(t *testing.T) {
 	}
 }
 
-// TestFieldCasesHaveSiblings: each case of applying and of hooks names the test of the case and two of siblings, and all of them are there, row by
-// row. Other cases may be in the table, and then by the same rule.
+// TestFieldCasesHaveSiblings: each case of applying, of hooks, of images, of placement and of quotas names the test of the case and two of
+// siblings, and all of them are there, row by row. Other cases may be in the table, and then by the same rule.
 func TestFieldCasesHaveSiblings(t *testing.T) {
 	text, err := os.ReadFile("docs/field-cases.md")
 	must(t, err)
@@ -56,7 +56,7 @@ func TestFieldCasesHaveSiblings(t *testing.T) {
 	if !found {
 		t.Fatal("docs/field-cases.md has no table of siblings")
 	}
-	required := strings.Fields("F01 F04 F08 F09 F10 F15 F17 F18 F19 F22 F23 F24 F25 F28")
+	required := strings.Fields("F01 F02 F03 F04 F07 F08 F09 F10 F12 F13 F15 F16 F17 F18 F19 F20 F21 F22 F23 F24 F25 F26 F27 F28 F29 F30")
 	names := regexp.MustCompile("`([^`]+)`")
 	for _, line := range strings.Split(table, "\n") {
 		if !strings.HasPrefix(line, "| F") {
@@ -90,7 +90,8 @@ func TestFieldCasesHaveSiblings(t *testing.T) {
 	}
 }
 
-// hasRow fails the test unless "package.TestName" or "package.TestName/row" is there: a row is a string of that test, which runs rows.
+// hasRow fails the test unless "package.TestName" or "package.TestName/row" is there: a row is a string of that test, which runs rows, or of a
+// function of the package that it calls for them.
 func hasRow(t *testing.T, name string) {
 	t.Helper()
 	pkg, rest, ok := strings.Cut(name, ".Test")
@@ -103,7 +104,7 @@ func hasRow(t *testing.T, name string) {
 	switch {
 	case body == nil:
 		t.Errorf("docs/field-cases.md: package %s has no %s", pkg, test)
-	case isRow && !hasSubtest(body, row):
+	case isRow && !hasSubtest(append(called(t, pkg, body), body), row):
 		t.Errorf("docs/field-cases.md: %s of package %s runs no row %q", test, pkg, row)
 	}
 }
@@ -125,19 +126,37 @@ func bodyOf(t *testing.T, pkg, name string) *ast.BlockStmt {
 	return nil
 }
 
-// hasSubtest says whether a test runs subtests and holds the name of one as a string.
-func hasSubtest(body *ast.BlockStmt, row string) bool {
-	runs, named := false, false
+// called are the bodies of those functions of a package's tests that a test calls without arguments, as it does for its rows.
+func called(t *testing.T, pkg string, body *ast.BlockStmt) (bodies []*ast.BlockStmt) {
+	t.Helper()
 	ast.Inspect(body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			runs = runs || n.Sel.Name == "Run"
-		case *ast.BasicLit:
-			text, err := strconv.Unquote(n.Value)
-			named = named || n.Kind == token.STRING && err == nil && text == row
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 0 {
+			if name, ok := call.Fun.(*ast.Ident); ok {
+				if of := bodyOf(t, pkg, name.Name); of != nil {
+					bodies = append(bodies, of)
+				}
+			}
 		}
 		return true
 	})
+	return bodies
+}
+
+// hasSubtest says whether one of the bodies runs subtests, and one holds the name of this one as a string.
+func hasSubtest(bodies []*ast.BlockStmt, row string) bool {
+	runs, named := false, false
+	for _, body := range bodies {
+		ast.Inspect(body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				runs = runs || n.Sel.Name == "Run"
+			case *ast.BasicLit:
+				text, err := strconv.Unquote(n.Value)
+				named = named || n.Kind == token.STRING && err == nil && text == row
+			}
+			return true
+		})
+	}
 	return runs && named
 }
 

@@ -280,10 +280,12 @@ func TestDeadlock(t *testing.T) {
 		{"what is counted by nobody here", refused("requested: services=1, used: services=1, limited: services=1"), deployment("1", "0"), ""},
 		{"replica sets", `replicasets.apps "x-2" is forbidden: exceeded quota: q, requested: count/replicasets.apps=1, used: count/replicasets.apps=1, limited: count/replicasets.apps=1`, deployment("0", "1"), "count/replicasets.apps 1"},
 	} {
-		s := scene{sets: []*appsv1.ReplicaSet{currentSet()}, pods: []*corev1.Pod{old}}
-		got := s.deadlock(tt.obj, tt.text)
-		if (got != nil) != (tt.says != "") || got != nil && !strings.Contains(got.Text, tt.says) {
-			t.Errorf("%s: %+v", tt.name, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			s := scene{sets: []*appsv1.ReplicaSet{currentSet()}, pods: []*corev1.Pod{old}}
+			got := s.deadlock(tt.obj, tt.text)
+			if (got != nil) != (tt.says != "") || got != nil && !strings.Contains(got.Text, tt.says) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }

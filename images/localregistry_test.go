@@ -9,23 +9,26 @@ import (
 
 func TestF26PullNames(t *testing.T) {
 	kind := images.LocalRegistry{Host: "localhost:5555", FromRuntime: "kind-registry:5000"}
-	cases := []struct {
+	for name, c := range map[string]struct {
 		local          images.LocalRegistry
 		registry, pull string
 	}{
-		{kind, "localhost:5555", "kind-registry:5000"},
-		{kind, "localhost:5555/team/a", "kind-registry:5000/team/a"},
-		{kind, "127.0.0.1:5555/team", "kind-registry:5000/team"},
-		{kind, "localhost:5556/team", "localhost:5556/team"},
-		{kind, "registry.example.com/team", "registry.example.com/team"},
-		{kind, "localhost/team", "localhost/team"},
-		{images.LocalRegistry{Host: "localhost:5555"}, "localhost:5555/team", "localhost:5555/team"},
-		{images.LocalRegistry{}, "localhost:5555/team", "localhost:5555/team"},
-	}
-	for _, c := range cases {
-		if got := c.local.PullName(c.registry); got != c.pull {
-			t.Errorf("%+v %s: %s, want %s", c.local, c.registry, got, c.pull)
-		}
+		"the registry alone":         {kind, "localhost:5555", "kind-registry:5000"},
+		"a path in it":               {kind, "localhost:5555/team/a", "kind-registry:5000/team/a"},
+		"this machine by its number": {kind, "127.0.0.1:5555/team", "kind-registry:5000/team"},
+		"by that of another family":  {kind, "[::1]:5555/team", "kind-registry:5000/team"},
+		"by a name below it":         {kind, "registry.localhost:5555/team", "kind-registry:5000/team"},
+		"another port":               {kind, "localhost:5556/team", "localhost:5556/team"},
+		"another host":               {kind, "registry.example.com/team", "registry.example.com/team"},
+		"no port":                    {kind, "localhost/team", "localhost/team"},
+		"one name for all":           {images.LocalRegistry{Host: "localhost:5555"}, "localhost:5555/team", "localhost:5555/team"},
+		"nothing is told":            {images.LocalRegistry{}, "localhost:5555/team", "localhost:5555/team"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.local.PullName(c.registry); got != c.pull {
+				t.Errorf("%+v %s: %s, want %s", c.local, c.registry, got, c.pull)
+			}
+		})
 	}
 	for registry, local := range map[string]bool{"localhost:5555/x": true, "127.0.0.1:5000": true, "[::1]:5000/x": true, "localhost": true, "10.0.0.1:5000": false, "": false, "team": false} {
 		if images.MayBeLocal(registry) != local {

@@ -168,6 +168,8 @@ func TestDeliverReadsBack(t *testing.T) {
 	armV8.claims.Variant, armV8.variant = "v8", "v8"
 	pinned := arm64("")
 	pinned.arch = "amd64"
+	swapped, windows := amd64(""), amd64("")
+	swapped.arch, windows.os = "arm64", "windows"
 	single := child{os: "linux", arch: "amd64", user: "1200:1200"}
 	otherArch := child{os: "linux", arch: "s390x"}
 	cases := []struct {
@@ -186,6 +188,9 @@ func TestDeliverReadsBack(t *testing.T) {
 		{"only an attestation beside nothing", []string{"linux/amd64"}, []child{attestation()}, "", &images.PlatformError{}, "holds no image for linux/amd64"},
 		{"single image for another platform", []string{"linux/amd64"}, []child{otherArch}, "", &images.PlatformError{}, "holds no image for linux/amd64"},
 		{"config against its descriptor", both, []child{amd64(""), pinned}, "", &images.PlatformError{}, "the image for linux/arm64 says that it is for linux/amd64"},
+		{"config against its descriptor, one platform", []string{"linux/arm64"}, []child{pinned, attestation()}, "", &images.PlatformError{}, "the image for linux/arm64 says that it is for linux/amd64"},
+		{"the other way round", both, []child{swapped, arm64("")}, "", &images.PlatformError{}, "the image for linux/amd64 says that it is for linux/arm64"},
+		{"another system", []string{"linux/amd64"}, []child{windows}, "", &images.PlatformError{}, "the image for linux/amd64 says that it is for windows/amd64"},
 		{"USERs differ", both, []child{amd64("1200"), arm64("")}, "", &images.UserError{}, `linux/amd64 declares "1200", linux/arm64 declares none`},
 	}
 	for _, c := range cases {
@@ -324,6 +329,9 @@ func TestDeliverRefusesBeforeThePush(t *testing.T) {
 		text  string
 	}{
 		{"last stage pinned", []images.Built{{Platform: "linux/amd64", BasePlatform: "linux/amd64"}, {Platform: "linux/arm64", BasePlatform: "linux/amd64"}}, &images.PlatformError{}, "the last stage for linux/arm64 stands on an image for linux/amd64"},
+		{"a base for the other platform", []images.Built{{Platform: "linux/amd64", BasePlatform: "linux/arm64"}, {Platform: "linux/arm64", BasePlatform: "linux/arm64"}}, &images.PlatformError{}, "the last stage for linux/amd64 stands on an image for linux/arm64"},
+		{"a base for neither", []images.Built{{Platform: "linux/amd64", BasePlatform: "linux/386"}, {Platform: "linux/arm64", BasePlatform: "linux/arm/v7"}}, &images.PlatformError{}, "the last stage for linux/arm64 stands on an image for linux/arm/v7"},
+		{"each on the other's", []images.Built{{Platform: "linux/amd64", BasePlatform: "linux/arm64"}, {Platform: "linux/arm64", BasePlatform: "linux/amd64"}}, &images.PlatformError{}, "the last stage for linux/arm64 stands on an image for linux/amd64"},
 		{"USERs differ", []images.Built{{Platform: "linux/amd64", User: "a"}, {Platform: "linux/arm64", User: "b"}}, &images.UserError{}, `linux/amd64 declares "a", linux/arm64 declares "b"`},
 		{"a variant of the same architecture", []images.Built{{Platform: "linux/amd64", BasePlatform: "linux/amd64/v2"}, {Platform: "linux/arm64", BasePlatform: "linux/arm64"}}, nil, ""},
 		{"from scratch", []images.Built{{Platform: "linux/amd64"}, {Platform: "linux/arm64"}}, nil, ""},
@@ -419,20 +427,21 @@ func TestRegistryAnswers(t *testing.T) {
 // No request, and no credential, goes out by plain http to a host that is neither loopback nor listed.
 func TestPlainHTTPOnlyWhereAllowed(t *testing.T) {
 	at := host(t, nil)
-	cases := []struct {
+	for name, c := range map[string]struct {
 		registry string
 		insecure []string
 		allowed  bool
 	}{
-		{"10.1.2.3:5000", nil, false},
-		{"registry.local:5000", nil, false},
-		{"10.1.2.3:5000", []string{"10.1.2.3:5000"}, true},
-		{"registry.test:5000", []string{"registry.test"}, true},
-		{"registry.test:5000", []string{"registry.test:5001"}, false},
-		{"localhost:5000", nil, true},
-	}
-	for _, c := range cases {
-		t.Run(c.registry, func(t *testing.T) {
+		"a private number":                         {"10.1.2.3:5000", nil, false},
+		"a private number of a house":              {"192.168.1.2:5000", nil, false},
+		"a private number, another port is listed": {"172.16.9.9:5000", []string{"172.16.9.9:5001"}, false},
+		"a name without a zone of its own":         {"registry.local:5000", nil, false},
+		"a listed host and port":                   {"10.1.2.3:5000", []string{"10.1.2.3:5000"}, true},
+		"a listed host":                            {"registry.test:5000", []string{"registry.test"}, true},
+		"another port is listed":                   {"registry.test:5000", []string{"registry.test:5001"}, false},
+		"this machine":                             {"localhost:5000", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			var plain atomic.Int64
 			opts := images.Options{Insecure: c.insecure, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 				if r.URL.Scheme == "https" {

@@ -56,7 +56,8 @@ func Sweep(ctx context.Context, store Store, roots *Roots, opts SweepOptions) (*
 		return done, fmt.Errorf("list the images that were built: %w", err)
 	}
 	slices.SortFunc(held, func(a, b Stored) int { return strings.Compare(a.ID, b.ID) }) // a store lists in any order
-	keep := &Roots{local: roots.local} // a converge keeps refs by the names that nodes know
+	// A converge keeps refs by the names that nodes know, as the roots do.
+	keep := &Roots{local: roots.local}
 	keep.Add(opts.Keep...)
 	need := func(ref string) bool { return roots.Need(ref) || keep.Need(ref) }
 	var errs []error

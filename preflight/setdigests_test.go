@@ -48,6 +48,14 @@ func TestA06Digests(t *testing.T) {
 			"warn image-unpinned Deployment jarvis/api: latest is a name that moves — pin what it is now: git.example.com/api@" + someDigest}},
 		"F26: the port is no tag": {one("localhost:5000/repo/app"), []string{
 			"warn image-unpinned Deployment jarvis/api: without a tag it means latest, a name that moves — pin what it is now: localhost:5000/repo/app@" + someDigest}},
+		"F26: a port and a tag": {one("localhost:5000/repo/app:v1"), []string{
+			"warn image-unpinned Deployment jarvis/api: a tag is a name that can move — pin what it is now: localhost:5000/repo/app@" + someDigest}},
+		"F26: a port and latest": {one("localhost:5000/app:latest"), []string{
+			"warn image-unpinned Deployment jarvis/api: latest is a name that moves — pin what it is now: localhost:5000/app@" + someDigest}},
+		"no registry, pinned": {one("reg/app@" + someDigest), []string{
+			"warn image-docker-hub Deployment jarvis/api: (container \"api\") means docker.io/reg/app@" + someDigest + ", because it names no registry"}},
+		"no registry and a long path": {one("a/b/c@" + someDigest), []string{
+			"warn image-docker-hub Deployment jarvis/api: means docker.io/a/b/c@" + someDigest}},
 		"F26: no registry": {one("reg/app:v1"), []string{
 			"warn image-docker-hub Deployment jarvis/api: reg/app:v1 (container \"api\") means docker.io/reg/app:v1, because it names no registry",
 			"warn image-unpinned Deployment jarvis/api: pin what it is now: reg/app@" + someDigest}},
@@ -55,6 +63,7 @@ func TestA06Digests(t *testing.T) {
 		"Docker Hub by name": {one("docker.io/reg/app@" + someDigest), nil},
 		"F26: capitals": {one("reg.example.com/App:v1"), []string{
 			`refuse image-invalid Deployment jarvis/api: "reg.example.com/App:v1" (container "api") is no image reference: `}},
+		"an empty tag":                    {one("reg.example.com/app:"), []string{"refuse image-invalid Deployment jarvis/api: no image reference"}},
 		"a scheme":                        {one("https://reg.example.com/app:v1"), []string{"refuse image-invalid Deployment jarvis/api: no image reference"}},
 		"no image":                        {one(""), []string{"refuse image-invalid Deployment jarvis/api: no image is named"}},
 		"a placeholder is told elsewhere": {one("git.example.com/api@sha256:REPLACE_ME"), nil},
