@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -30,14 +31,8 @@ const (
 // runtimeText is the main program of the Kit's image, which only its image volume brings into a Sandbox.
 const runtimeText = "// the runtime of the Kit's image\n"
 
-// The users of the images that declare one.
-const (
-	kitUser       = 1001
-	custodianUser = 65532
-)
-
-// script is a program of an image in shell.
-func script(body string) file { return file{mode: 0o755, text: "#!/bin/sh\nset -e\n" + body + "\n"} }
+// kitUser is the USER that the Kit's image declares.
+const kitUser = 1001
 
 // A file goes into an image.
 type file struct {
@@ -45,6 +40,11 @@ type file struct {
 	user int
 	text string
 	dir  bool
+}
+
+// script is a program of an image in shell.
+func script(body string) file {
+	return file{mode: 0o755, text: "#!/bin/sh\nset -e\n" + body + "\n"}
 }
 
 // realImages are built from busybox and testdata/realstandin: what stands for node, tini, ripgrep, git and Envoy.
@@ -63,7 +63,7 @@ func realImages(t *testing.T) map[string]v1.Image {
 		"opt/jr2/bin/rg":   script("echo ripgrep"),
 		"opt/jr2/bin/tini": script(`[ "$1" = -- ]; shift; exec "$@"`),
 		"opt/jr2/main.js":  {mode: 0o644, text: runtimeText},
-	}, v1.Config{User: "1001:1001", Env: []string{"PATH=/bin", "HOME=/home/kit"}})
+	}, v1.Config{User: fmt.Sprint(kitUser), Env: []string{"PATH=/bin", "HOME=/home/kit"}})
 	custodian := withFiles(t, mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
 		map[string]file{"envoy": standIn}, v1.Config{User: "65532:65532", Entrypoint: []string{"/envoy"}})
 	built := withFiles(t, busybox, map[string]file{"bin/git": git}, v1.Config{Env: []string{"PATH=/bin"}})
