@@ -23,7 +23,7 @@ func madeUp(c chooser, name string) *corev1.Pod {
 	madeUpNodes(c, &pod.Spec)
 	madeUpNeighbors(c, pod)
 	for range 2 {
-		if c.sometimes(0.18) {
+		if c.sometimes(0.3) {
 			pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, madeUpSpread(c, pod))
 		}
 	}
@@ -171,7 +171,7 @@ func madeUpSpread(c chooser, pod *corev1.Pod) corev1.TopologySpreadConstraint {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.pick(pod.Labels["app"], pod.Labels["app"], "a")}},
 	}
 	honor, ignore := corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
-	if c.sometimes(0.4) {
+	if c.sometimes(0.6) {
 		constraint.NodeTaintsPolicy = &honor
 	}
 	if c.sometimes(0.3) {

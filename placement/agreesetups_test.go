@@ -149,7 +149,7 @@ func madeUpQuota(c chooser, name string, objects bool) *corev1.ResourceQuota {
 		return c.pick(scoped(), scoped(), "count/pods="+c.pick("3", "6"), "requests.ephemeral-storage=3Gi", "limits.ephemeral-storage=1Gi")
 	}
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: list(scoped() + " " + scoped())}}
-	scope := corev1.ResourceQuotaScope(c.pick("", "", "", "Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "PriorityClass", "CrossNamespacePodAffinity"))
+	scope := corev1.ResourceQuotaScope(c.pick("", "", "", "Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "PriorityClass", "PriorityClass", "PriorityClass", "CrossNamespacePodAffinity"))
 	switch scope {
 	case "":
 		q.Spec.Hard = list(hard() + " " + hard())
