@@ -73,6 +73,10 @@ func (s *scheduled) cases(t *testing.T) {
 		{asks("spread-2", "", as("spread"), spreadBy("zone")), ""},
 		{asks("spread-3", "", as("spread"), spreadBy("zone")), ""},
 		{asks("spread-nowhere", "", as("spread"), spreadBy("zone"), func(p *corev1.Pod) { p.Spec.Affinity = placement.Rules{}.On("nowhere").Affinity }), "-"},
+		// Of this zone only one node bears the pod: the others are no domains where the constraint says so, and empty ones where it does not.
+		{asks("honors-taints-1", "", as("honest"), selecting(map[string]string{"zone": "c"}), spreadBy(corev1.LabelHostname), honoringTaints), "soft"},
+		{asks("honors-taints-2", "", as("honest"), selecting(map[string]string{"zone": "c"}), spreadBy(corev1.LabelHostname), honoringTaints), "soft"},
+		{asks("ignores-taints", "", as("honest"), selecting(map[string]string{"zone": "c"}), spreadBy(corev1.LabelHostname)), "-"},
 		{asks("gated", "", func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/admission"}}
 		}), "-"},

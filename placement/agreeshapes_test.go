@@ -50,6 +50,11 @@ func spreadBy(key string) func(*corev1.Pod) {
 	}
 }
 
+func honoringTaints(p *corev1.Pod) {
+	honor := corev1.NodeInclusionPolicyHonor
+	p.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
+}
+
 func affinityTo(app, key string, apart bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		terms := []corev1.PodAffinityTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: key}}
