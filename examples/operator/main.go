@@ -26,6 +26,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	klog.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil))) // what client-go says of its own accord; the process has one such logger
 	err := Run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -68,6 +69,5 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	opts.Log = slog.New(slog.NewJSONHandler(out, nil))
-	klog.SetLogger(logr.FromSlogHandler(opts.Log.Handler())) // what client-go says of its own accord
 	return controller.Run(ctx, cfg, opts)
 }
