@@ -95,7 +95,7 @@ func TestNeighborsOfASet(t *testing.T) {
 func TestF07StartupTaintsOfASet(t *testing.T) {
 	text := workloadYAML("Deployment", "api", "", `{containers: [{name: api, image: "`+pinned+`"}]}`)
 	a, b := node("A", "node.cilium.io/agent-not-ready:NoExecute"), node("B", "startup-taint.cluster-autoscaler.kubernetes.io/x:NoSchedule")
-	c, d, e := node("C", "ToBeDeletedByClusterAutoscaler:NoSchedule"), node("D", "node.kubernetes.io/not-ready:NoExecute"), node("E", "x=y:PreferNoSchedule")
+	c, d, e := node("C", "ToBeDeletedByClusterAutoscaler:NoSchedule"), node("D", "node.kubernetes.io/not-ready:NoSchedule"), node("E", "x=y:PreferNoSchedule")
 	says(t, schedulable(t, text, a, b, c, d, e))
 	says(t, schedulable(t, text, a, b, c, d), "note not-schedulable-yet Deployment jarvis/api: A: has the taint node.cilium.io/agent-not-ready:NoExecute for now; it is expected to clear by itself")
 	says(t, schedulable(t, text, c), "warn unschedulable Deployment jarvis/api: C: is being removed (taint ToBeDeletedByClusterAutoscaler:NoSchedule)")

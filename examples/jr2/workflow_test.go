@@ -33,9 +33,11 @@ type scene struct {
 
 // TestRunWorkflow is "Work under a quota" of the source document, line by line.
 func TestRunWorkflow(t *testing.T) {
-	disk := corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Ti")}
+	room := corev1.ResourceList{ // for all that the subtests leave running
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("256Gi"),
+	}
 	reader := devcluster.User{Name: "reader", ClusterRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}}}}
-	cluster := devcluster.ForTest(t, devcluster.Options{Context: "shared", Nodes: []devcluster.Node{{Allocatable: disk}}, Users: []devcluster.User{reader}})
+	cluster := devcluster.ForTest(t, devcluster.Options{Context: "shared", Nodes: []devcluster.Node{{Allocatable: room}}, Users: []devcluster.User{reader}})
 	isolated(t)
 	client, err := kubernetes.NewForConfig(cluster.Config())
 	must(t, err)
