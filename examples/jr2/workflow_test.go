@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"jr2.dev/jr2"
@@ -100,10 +102,8 @@ func (s *scene) quota(t *testing.T, memory string) {
 
 func until(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come")
-		}
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return done(), nil }); err != nil {
+		t.Fatalf("it did not come: %v", err)
 	}
 }
 
