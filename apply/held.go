@@ -51,10 +51,7 @@ func holds(live, asked any) bool {
 
 // ownsMore says that the manager once asked for a field that it does not ask for now: only a write takes that back.
 func ownsMore(live metav1.Object, manager string, asked *unstructured.Unstructured) bool {
-	for _, e := range live.GetManagedFields() {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
-			continue
-		}
+	for e := range appliedBy(live, manager) {
 		var owned map[string]any
 		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil || beyond(owned, asked.Object) {
 			return true

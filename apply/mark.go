@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
 	"strings"
 	"time"
@@ -78,14 +79,22 @@ func hash(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// appliedBy yields what the server notes about the fields that a manager applied, those of subresources aside.
+func appliedBy(m metav1.Object, manager string) iter.Seq[metav1.ManagedFieldsEntry] {
+	return func(yield func(metav1.ManagedFieldsEntry) bool) {
+		for _, e := range m.GetManagedFields() {
+			if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // entryOf is the hash of what the server notes about the manager's fields of an object: which they are, and when it last changed one.
 // It changes exactly when somebody changes a value that the manager owns: another manager's change takes the field out, a change
 // under the same name moves the time, in steps of a second (see seenOf). "" means that the manager owns nothing.
 func entryOf(m metav1.Object, manager string) string {
-	for _, e := range m.GetManagedFields() {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
-			continue
-		}
+	for e := range appliedBy(m, manager) {
 		var at string
 		if e.Time != nil {
 			at = e.Time.UTC().Format("20060102T150405")

@@ -107,10 +107,7 @@ func (r *run) withoutReplicas(ctx context.Context, o order, now *metav1.PartialO
 
 // owns says that the manager's entry holds a field.
 func owns(m *metav1.PartialObjectMetadata, manager string, path ...string) bool {
-	for _, e := range m.ManagedFields {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" || e.FieldsV1 == nil {
-			continue
-		}
+	for e := range appliedBy(m, manager) {
 		var fields any
 		return json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && dig(fields, path...) != nil
 	}

@@ -93,30 +93,28 @@ func webhooksOf(o *unstructured.Unstructured) ([]*webhook, error) {
 	return nil, nil
 }
 
-func validating(c *admissionregistrationv1.ValidatingWebhookConfiguration) (all []*webhook, err error) {
-	for i := range c.Webhooks {
-		h := &c.Webhooks[i]
-		w, err := closed("ValidatingWebhookConfiguration "+c.Name, h.Name, h.FailurePolicy, h.ClientConfig, h.Rules, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector)
-		if err != nil {
-			return nil, err
-		}
-		if w != nil {
-			w.conditional = len(h.MatchConditions) > 0
-			all = append(all, w)
-		}
-	}
-	return all, nil
+func validating(c *admissionregistrationv1.ValidatingWebhookConfiguration) ([]*webhook, error) {
+	return closedOnes("ValidatingWebhookConfiguration "+c.Name, c.Webhooks)
 }
 
-func mutating(c *admissionregistrationv1.MutatingWebhookConfiguration) (all []*webhook, err error) {
-	for i := range c.Webhooks {
-		h := &c.Webhooks[i]
-		w, err := closed("MutatingWebhookConfiguration "+c.Name, h.Name, h.FailurePolicy, h.ClientConfig, h.Rules, h.MatchPolicy, h.NamespaceSelector, h.ObjectSelector)
+func mutating(c *admissionregistrationv1.MutatingWebhookConfiguration) ([]*webhook, error) {
+	hooks := make([]admissionregistrationv1.ValidatingWebhook, len(c.Webhooks))
+	for i, h := range c.Webhooks { // a mutating one has the same fields, and one more that matters to nobody here
+		hooks[i] = admissionregistrationv1.ValidatingWebhook{
+			Name: h.Name, FailurePolicy: h.FailurePolicy, ClientConfig: h.ClientConfig, Rules: h.Rules, MatchPolicy: h.MatchPolicy,
+			NamespaceSelector: h.NamespaceSelector, ObjectSelector: h.ObjectSelector, MatchConditions: h.MatchConditions,
+		}
+	}
+	return closedOnes("MutatingWebhookConfiguration "+c.Name, hooks)
+}
+
+func closedOnes(object string, hooks []admissionregistrationv1.ValidatingWebhook) (all []*webhook, err error) {
+	for i := range hooks {
+		w, err := closed(object, &hooks[i])
 		if err != nil {
 			return nil, err
 		}
 		if w != nil {
-			w.conditional = len(h.MatchConditions) > 0
 			all = append(all, w)
 		}
 	}
@@ -125,22 +123,29 @@ func mutating(c *admissionregistrationv1.MutatingWebhookConfiguration) (all []*w
 
 // closed is nil for a webhook that is ignored when it fails, or that is at a URL. What is not stated is the API's default: Fail, Equivalent, and
 // selectors that select everything.
-func closed(config, name string, policy *admissionregistrationv1.FailurePolicyType, client admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations,
-	match *admissionregistrationv1.MatchPolicyType, namespaces, objects *metav1.LabelSelector) (*webhook, error) {
-	if client.Service == nil || policy != nil && *policy != admissionregistrationv1.Fail {
+func closed(config string, h *admissionregistrationv1.ValidatingWebhook) (w *webhook, err error) {
+	if h.ClientConfig.Service == nil || h.FailurePolicy != nil && *h.FailurePolicy != admissionregistrationv1.Fail {
 		return nil, nil
 	}
-	w := &webhook{config: config, name: name, service: *client.Service, rules: rules, exact: match != nil && *match == admissionregistrationv1.Exact, namespaces: labels.Everything(), objects: labels.Everything()}
-	for from, to := range map[*metav1.LabelSelector]*labels.Selector{namespaces: &w.namespaces, objects: &w.objects} {
-		if from == nil {
-			continue
-		}
-		var err error
-		if *to, err = metav1.LabelSelectorAsSelector(from); err != nil {
-			return nil, fmt.Errorf("webhook %s: %w", name, err)
-		}
+	w = &webhook{
+		config: config, name: h.Name, service: *h.ClientConfig.Service, rules: h.Rules, conditional: len(h.MatchConditions) > 0,
+		exact: h.MatchPolicy != nil && *h.MatchPolicy == admissionregistrationv1.Exact,
+	}
+	if w.namespaces, err = orEverything(h.NamespaceSelector); err == nil {
+		w.objects, err = orEverything(h.ObjectSelector)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("webhook %s: %w", h.Name, err)
 	}
 	return w, nil
+}
+
+// orEverything is everything when there is none: of a webhook, as its defaults say.
+func orEverything(selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(selector)
 }
 
 // A target is what a webhook may be asked about: an object of the set, or what a workload of it makes.

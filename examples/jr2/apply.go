@@ -42,8 +42,7 @@ func applyCommand(streams Streams) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&a.at.context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&a.at.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &a.at.context, &a.at.kubeconfig)
 	flags.BoolVar(&a.at.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&a.at.namespace, "namespace", "n", "", "where the record of the set is kept; it places no object (default: the namespace that the set brings, else the context's)")
 	flags.StringVar(&a.name, "name", "", "name of the set; with the namespace it says what belongs to it (default: the directory's)")

@@ -31,8 +31,7 @@ func downCommand(streams Streams) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.BoolVar(&d.options.All, "all", false, "remove the operator too, and with it the Sandboxes and Repos of every Instance on the cluster")
-	flags.StringVar(&d.options.Context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&d.options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &d.options.Context, &d.options.Kubeconfig)
 	flags.StringVarP(&d.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.DurationVar(&d.options.Timeout, "timeout", 0, "how long to wait for what is deleted (default: as long as pods may drain, 13m)")
 	flags.BoolVar(&d.options.Yes, "yes", false, "remove without asking")

@@ -25,8 +25,7 @@ func gcCommand(streams Streams) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.Context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &options.Context, &options.Kubeconfig)
 	flags.BoolVar(&options.DryRun, "dry-run", false, "say what would be removed and remove nothing")
 	flags.StringVarP(&output, "output", "o", "text", "text: lines on stderr; json: the result on stdout")
 	return command

@@ -36,8 +36,7 @@ func roomCommand(streams Streams) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&a.at.context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&a.at.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &a.at.context, &a.at.kubeconfig)
 	flags.BoolVar(&a.at.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&a.at.namespace, "namespace", "n", "", "namespace of the Sandboxes (default: the context's)")
 	flags.StringVar(&a.memory, "memory", "", "memory of one Sandbox (default 2Gi)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,6 +22,12 @@ type target struct {
 	context, kubeconfig, namespace string
 	embedded                       bool
 	rules                          images.RegistryRules
+}
+
+// clusterFlags say which cluster of which kubeconfig is meant.
+func clusterFlags(flags *pflag.FlagSet, context, kubeconfig *string) {
+	flags.StringVar(context, "context", "", "kubeconfig context (default: the current one)")
+	flags.StringVar(kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
 }
 
 // connected is the cluster of an apply.

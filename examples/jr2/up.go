@@ -55,8 +55,7 @@ func upCommand(streams Streams) *cobra.Command {
 
 // placeFlags say where a converge or a plan goes, and whose fields it takes.
 func (u *up) placeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&u.options.Context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&u.options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &u.options.Context, &u.options.Kubeconfig)
 	flags.StringVarP(&u.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.BoolVar(&u.embedded, "embedded", false, "use a cluster that this command starts itself and keeps for the next time")
 	flags.StringSliceVar(&u.options.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")

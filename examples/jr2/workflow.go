@@ -44,8 +44,7 @@ func workflowCommand(streams Streams) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&w.options.Context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&w.options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &w.options.Context, &w.options.Kubeconfig)
 	flags.StringVarP(&w.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.BoolVar(&w.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.DurationVar(&w.options.PlacingDeadline, "placing-deadline", 0, "end with sandbox_lost when there is no node by then (default: wait for ever)")
@@ -122,8 +121,7 @@ type runsLook struct {
 }
 
 func (l *runsLook) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.options.Context, "context", "", "kubeconfig context (default: the current one)")
-	flags.StringVar(&l.options.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	clusterFlags(flags, &l.options.Context, &l.options.Kubeconfig)
 	flags.StringVarP(&l.options.Namespace, "namespace", "n", "", "namespace (default: the name of the folder's Instance)")
 	flags.BoolVar(&l.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&l.output, "output", "o", "text", "text: the JSON alone; json: the version, then the result, one a line")
