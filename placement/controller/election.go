@@ -23,19 +23,23 @@ const accountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespac
 // process is in no pod.
 var ErrNoElectionNamespace = errors.New("a leader election outside a pod needs a namespace for its Lease")
 
+// electionNamespace is where the Lease of an election is; empty without one.
+func electionNamespace(opts Options) (string, error) {
+	if !opts.LeaderElection || opts.LeaderElectionNamespace != "" {
+		return opts.LeaderElectionNamespace, nil
+	}
+	namespace, err := os.ReadFile(accountNamespace)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrNoElectionNamespace, err)
+	}
+	return strings.TrimSpace(string(namespace)), nil
+}
+
 // electionLock is the Lease by which controllers elect a leader; nil without an election. It writes no Events: controller-runtime's own lock
 // does, and complains on standard error when the last of them comes too late.
-func electionLock(cfg *rest.Config, opts Options) (resourcelock.Interface, error) {
+func electionLock(cfg *rest.Config, opts Options, namespace string) (resourcelock.Interface, error) {
 	if !opts.LeaderElection {
 		return nil, nil
-	}
-	namespace := opts.LeaderElectionNamespace
-	if namespace == "" {
-		text, err := os.ReadFile(accountNamespace)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNoElectionNamespace, err)
-		}
-		namespace = strings.TrimSpace(string(text))
 	}
 	host, err := os.Hostname()
 	if err != nil {

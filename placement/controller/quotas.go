@@ -3,10 +3,8 @@ package controller
 import (
 	"context"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -78,19 +76,10 @@ func (r *sandboxes) mayFit(ctx context.Context, namespace string, last refusal) 
 // mayWatchQuotas asks the API server whether the controller may list and watch ResourceQuotas wherever it works. Without that right a
 // refused pod is tried again by the clock alone.
 func mayWatchQuotas(ctx context.Context, c client.Client, namespaces []string) (bool, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	for _, namespace := range namespaces {
-		for _, verb := range []string{"list", "watch"} {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: "resourcequotas"},
-			}}
-			if err := c.Create(ctx, review); err != nil {
+	for _, namespace := range places(namespaces) {
+		for _, right := range (need{"", "resourcequotas", []string{"list", "watch"}}).in(namespace) {
+			if allowed, err := may(ctx, c, right); err != nil || !allowed {
 				return false, err
-			}
-			if !review.Status.Allowed {
-				return false, nil
 			}
 		}
 	}

@@ -3,11 +3,13 @@ package controller_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,14 +105,82 @@ func TestNamespacedRights(t *testing.T) {
 	}
 }
 
-// grant gives a user the least that Run asks for, in the namespace of the test.
-func (s *site) grant(user, name string) {
+// TestRunSaysWhichRightsAreMissing: each single right that Run needs, taken away, ends it at once with that right, and nothing else.
+func TestRunSaysWhichRightsAreMissing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	role := s.grant("stripped", names.ManagerRole+"-stripped")
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	whole := role.Rules
+	cfg := shared.Config()
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "stripped", Groups: []string{"system:authenticated"}}
+	opts := controller.Options{LeaderElection: true, LeaderElectionNamespace: s.namespace, LeaderElectionID: "stripped", Namespaces: []string{s.namespace}}
+	for i, rule := range whole {
+		for v, verb := range rule.Verbs {
+			without := slices.Clone(whole)
+			without[i].Verbs = slices.Delete(slices.Clone(rule.Verbs), v, v+1)
+			if len(without[i].Verbs) == 0 {
+				without = slices.Delete(without, i, i+1)
+			}
+			role.Rules = without
+			if err := s.Update(t.Context(), role); err != nil {
+				t.Fatal(err)
+			}
+			for _, resource := range rule.Resources {
+				s.until("the right is gone", func() bool { return !s.may("stripped", verb, rule.APIGroups[0], resource) })
+			}
+			s.until("the others are there", func() bool {
+				return s.mayAll("stripped", without)
+			})
+			var missing *controller.RightsError
+			if err := controller.Run(t.Context(), cfg, opts); !errors.As(err, &missing) || len(missing.Missing) != len(rule.Resources) {
+				t.Fatalf("without %s on %v: %v", verb, rule.Resources, err)
+			}
+			for _, resource := range rule.Resources {
+				group := strings.TrimSuffix("."+rule.APIGroups[0], ".")
+				name, sub, _ := strings.Cut(resource, "/")
+				want := verb + " " + name + group + strings.TrimSuffix("/"+sub, "/") + " in namespace " + s.namespace
+				if !slices.Contains(missing.Missing, want) {
+					t.Errorf("no %q in %q", want, missing.Missing)
+				}
+			}
+		}
+	}
+}
+
+// may asks the server what a user may do in the namespace of the test.
+func (s *site) may(user, verb, group, resource string) bool {
 	s.Helper()
-	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	name, sub, _ := strings.Cut(resource, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: s.namespace, Verb: verb, Group: group, Resource: name, Subresource: sub}}}
+	if err := s.Create(s.Context(), review); err != nil {
+		s.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+func (s *site) mayAll(user string, rules []rbacv1.PolicyRule) bool {
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if !s.may(user, verb, rule.APIGroups[0], resource) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// grant gives a user the least that Run asks for, in the namespace of the test.
+func (s *site) grant(user, name string) *rbacv1.Role {
+	s.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods", "services"}, Verbs: all},
-		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"sandboxes"}, Verbs: all},
-		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"repos"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "create", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "list", "watch", "create"}},
+		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"sandboxes"}, Verbs: []string{"get", "list", "watch", "delete"}},
+		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"repos"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"sandboxes/status", "repos/status"}, Verbs: []string{"patch"}},
 	}}
 	s.create(role)
@@ -118,6 +188,7 @@ func (s *site) grant(user, name string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	})
+	return role
 }
 
 // denials are the requests that were refused for want of a right; a refusal by a quota is none.

@@ -31,11 +31,11 @@ import (
 // Run runs the controller until ctx ends, which is no error. cfg is copied; its client-side limit on requests is lifted, because the API
 // server has priority and fairness. Several Runs may go on in one process, for one cluster or several.
 //
-// The rights that it needs: to read and write pods, Services and Sandboxes, to read Repos, to write the status of both kinds; with leader
-// election, Leases in its namespace. Two more make it better: with list and watch of ResourceQuotas it places what a
+// The rights that it needs, asked before it begins: to read, create and delete pods, to read and create Services, to read and delete Sandboxes, to
+// read Repos, to patch the status of both kinds; with leader election, to get, create and update Leases in its namespace. Two more make it better: with list and watch of ResourceQuotas it places what a
 // quota refused as soon as there is room, and not by the clock; with get of Nodes it tells a lost node from a deleted pod.
 //
-// Errors: ErrNoKinds; ErrNoElectionNamespace; what the API server or the cache said when it could not start; a lost leader election.
+// Errors: ErrNoKinds; ErrNoElectionNamespace; a *RightsError; what the API server or the cache said when it could not start; a lost leader election.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	// Not logr.Discard: controller-runtime takes that for "not set", and its own logger complains on standard error when nobody sets it.
 	logger := logr.New(log.NullLogSink{})
@@ -43,7 +43,11 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 		logger = logr.FromSlogHandler(opts.Log.Handler())
 	}
 	ctx = logr.NewContext(ctx, logger)
-	m, err := newManager(ctx, cfg, opts, logger)
+	election, err := electionNamespace(opts)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(ctx, cfg, opts, election, logger)
 	if err != nil {
 		return err
 	}
@@ -52,6 +56,9 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	}
 	live, err := client.New(m.GetConfig(), client.Options{HTTPClient: m.GetHTTPClient(), Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), Log: logger})
 	if err != nil {
+		return err
+	}
+	if err := checkRights(ctx, live, opts, election); err != nil {
 		return err
 	}
 	quotas, err := mayWatchQuotas(ctx, live, opts.Namespaces)
@@ -72,7 +79,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	return m.Start(ctx)
 }
 
-func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr.Logger) (manager.Manager, error) {
+func newManager(ctx context.Context, cfg *rest.Config, opts Options, election string, logger logr.Logger) (manager.Manager, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	if cfg.WarningHandler == nil && cfg.WarningHandlerWithContext == nil {
@@ -84,7 +91,7 @@ func newManager(ctx context.Context, cfg *rest.Config, opts Options, logger logr
 			return nil, err
 		}
 	}
-	lock, err := electionLock(cfg, opts)
+	lock, err := electionLock(cfg, opts, election)
 	if err != nil {
 		return nil, err
 	}
