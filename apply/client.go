@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -44,7 +45,7 @@ func connect(cfg *rest.Config, events *emitter) (*cluster, error) {
 	if c.typed, err = kubernetes.NewForConfigAndClient(typed, client); err != nil {
 		return nil, err
 	}
-	c.mapper = &mapper{discovery: c.typed.Discovery()}
+	c.mapper = &mapper{discovery: discovery.ToDiscoveryInterfaceWithContext(c.typed.Discovery())}
 	return c, nil
 }
 
@@ -62,13 +63,13 @@ func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, _ 
 type refKey struct{}
 
 // mapping tells the resource of a kind.
-func (c *cluster) mapping(r Ref) (*meta.RESTMapping, error) {
-	return c.mapper.mapping(r.GroupVersionKind())
+func (c *cluster) mapping(ctx context.Context, r Ref) (*meta.RESTMapping, error) {
+	return c.mapper.mapping(ctx, r.GroupVersionKind())
 }
 
 // at returns the metadata client for an object.
-func (c *cluster) at(r Ref) (metadata.ResourceInterface, error) {
-	m, err := c.mapping(r)
+func (c *cluster) at(ctx context.Context, r Ref) (metadata.ResourceInterface, error) {
+	m, err := c.mapping(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func (c *cluster) in(m *meta.RESTMapping, r Ref) (metadata.ResourceInterface, er
 }
 
 // full returns the client of whole objects for an object. What it reads of a Secret holds values.
-func (c *cluster) full(r Ref) (dynamic.ResourceInterface, error) {
-	m, err := c.mapping(r)
+func (c *cluster) full(ctx context.Context, r Ref) (dynamic.ResourceInterface, error) {
+	m, err := c.mapping(ctx, r)
 	if err != nil {
 		return nil, err
 	}

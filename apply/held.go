@@ -16,7 +16,7 @@ func (r *run) heldAlready(ctx context.Context, o order, now *metav1.PartialObjec
 	if !r.opts.Shared || o.isSecret() || now == nil || now.DeletionTimestamp != nil {
 		return false
 	}
-	at, err := r.cluster.full(o.ref)
+	at, err := r.cluster.full(ctx, o.ref)
 	if err != nil {
 		return false // the write tells
 	}

@@ -27,7 +27,7 @@ func (r *run) startHook(ctx context.Context, i int, h hookRun) (due bool, err er
 	body := o.hookBody(h, r.inv.release)
 	joined := false
 	err = r.retry.do(ctx, h.ref, func(ctx context.Context) error {
-		at, err := r.cluster.full(h.ref)
+		at, err := r.cluster.full(ctx, h.ref)
 		if err != nil {
 			return r.unmapped(h.ref, err)
 		}
@@ -106,7 +106,7 @@ func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref 
 	if !wait {
 		return nil
 	}
-	watched, err := r.cluster.at(ref)
+	watched, err := r.cluster.at(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (r *run) rehearseHook(ctx context.Context, i int, h hookRun) error {
 // dropHook deletes a hook that ended, and nothing else that has got its name.
 func (r *run) dropHook(ctx context.Context, ref Ref) error {
 	return r.retry.do(ctx, ref, func(ctx context.Context) error {
-		at, err := r.cluster.full(ref)
+		at, err := r.cluster.full(ctx, ref)
 		if err != nil {
 			return err
 		}

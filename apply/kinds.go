@@ -43,7 +43,7 @@ func (r *run) arrives(ref Ref) bool {
 func (r *run) settleKinds(ctx context.Context, results []ObjectResult) error {
 	var moved []Ref
 	for _, x := range results {
-		if tierOf(x.Ref) == tierKinds && (x.Action == Created || x.Action == Configured || !r.served(x.Ref)) {
+		if tierOf(x.Ref) == tierKinds && (x.Action == Created || x.Action == Configured || !r.served(ctx, x.Ref)) {
 			moved = append(moved, x.Ref)
 		}
 	}
@@ -56,7 +56,7 @@ func (r *run) settleKinds(ctx context.Context, results []ObjectResult) error {
 }
 
 // served says that the mapper knows the kind of a definition of the set; a run that was cut off may have left it unready.
-func (r *run) served(crd Ref) bool {
+func (r *run) served(ctx context.Context, crd Ref) bool {
 	for _, o := range r.set.Objects {
 		if RefOf(o) != crd {
 			continue
@@ -65,7 +65,7 @@ func (r *run) served(crd Ref) bool {
 		versions, _ := dig(o.Object, "spec", "versions").([]any)
 		for _, v := range versions {
 			if kind.Version = text(dig(v, "name")); dig(v, "served") == true {
-				_, err := r.cluster.mapper.mapping(kind)
+				_, err := r.cluster.mapper.mapping(ctx, kind)
 				return err == nil
 			}
 		}

@@ -97,7 +97,7 @@ func (r *run) lookIn(ctx context.Context, refs []Ref) error {
 	found := r.live
 	var mapping *meta.RESTMapping
 	err := r.retry.do(ctx, refs[0], func(context.Context) (err error) {
-		mapping, err = r.cluster.mapping(refs[0])
+		mapping, err = r.cluster.mapping(ctx, refs[0])
 		if one := (*awayError)(nil); errors.As(err, &one) {
 			found.hide(refs, err)
 			return nil
@@ -173,7 +173,7 @@ func (r *run) seen(ctx context.Context, ref Ref) error {
 	}
 	var at metadata.ResourceInterface
 	err := r.retry.do(ctx, ref, func(context.Context) (err error) {
-		if at, err = r.cluster.at(ref); meta.IsNoMatchError(err) {
+		if at, err = r.cluster.at(ctx, ref); meta.IsNoMatchError(err) {
 			return nil // the write has its own way with these
 		}
 		return err

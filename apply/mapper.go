@@ -21,7 +21,7 @@ import (
 // an empty cluster, and grows with every definition there; it says nothing of a group whose server is away; and a kind that has just
 // arrived comes into it later.
 type mapper struct {
-	discovery discovery.DiscoveryInterface
+	discovery discovery.DiscoveryInterfaceWithContext
 
 	mu     sync.Mutex
 	served map[schema.GroupVersion]*servedVersion
@@ -36,17 +36,17 @@ type servedVersion struct {
 
 // mapping tells the resource of a kind in one version, or in the first one that has it when the version is empty. A kind that is not
 // served is an error for which meta.IsNoMatchError holds; a group whose server is away, an *awayError.
-func (m *mapper) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (m *mapper) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	versions := []string{gvk.Version}
 	if gvk.Version == "" {
 		var err error
-		if versions, err = m.versions(gvk.Group); err != nil {
+		if versions, err = m.versions(ctx, gvk.Group); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range versions {
 		gv := schema.GroupVersion{Group: gvk.Group, Version: v}
-		kinds, err := m.kinds(gv)
+		kinds, err := m.kinds(ctx, gv)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (m *mapper) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 }
 
 // kinds lists what one version of a group has; nothing when it is not served.
-func (m *mapper) kinds(gv schema.GroupVersion) (map[string]metav1.APIResource, error) {
+func (m *mapper) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]metav1.APIResource, error) {
 	m.mu.Lock()
 	if m.served == nil {
 		m.served = map[schema.GroupVersion]*servedVersion{}
@@ -79,7 +79,7 @@ func (m *mapper) kinds(gv schema.GroupVersion) (map[string]metav1.APIResource, e
 	if s.known {
 		return s.kinds, nil
 	}
-	list, err := m.discovery.ServerResourcesForGroupVersion(gv.String())
+	list, err := m.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	if apierrors.IsNotFound(err) {
 		list, err = &metav1.APIResourceList{}, nil
 	}
@@ -96,12 +96,12 @@ func (m *mapper) kinds(gv schema.GroupVersion) (map[string]metav1.APIResource, e
 }
 
 // versions lists the versions of a group, the server's favourite first.
-func (m *mapper) versions(group string) ([]string, error) {
+func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
 	var g metav1.APIGroup
-	err := m.discovery.RESTClient().Get().AbsPath("/apis", group).Do(context.Background()).Into(&g)
+	err := m.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&g)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

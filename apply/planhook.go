@@ -32,7 +32,7 @@ func (r *run) hookStep(ctx context.Context, o order) Step {
 		}
 	}
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error {
-		at, err := r.cluster.full(o.ref)
+		at, err := r.cluster.full(ctx, o.ref)
 		if meta.IsNoMatchError(err) && r.arrives(o.ref) {
 			return nil
 		}

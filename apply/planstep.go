@@ -127,7 +127,7 @@ type trial struct {
 // try dry-runs the write of an object onto the version that it reads.
 func (r *run) try(ctx context.Context, o order) (trial, error) {
 	var t trial
-	at, err := r.cluster.full(o.ref)
+	at, err := r.cluster.full(ctx, o.ref)
 	if meta.IsNoMatchError(err) && r.arrives(o.ref) {
 		return t, final{&arrival{whyGround}}
 	}

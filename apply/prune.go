@@ -53,7 +53,7 @@ func (r *run) pruneOne(ctx context.Context, rec record) (result ObjectResult, fo
 	if why := r.live.hidden(rec.Ref); why != nil {
 		return kept("nobody can tell whether it is there: %v", why), false, nil
 	}
-	at, err := r.cluster.at(rec.Ref)
+	at, err := r.cluster.at(ctx, rec.Ref)
 	if meta.IsNoMatchError(err) {
 		return kept("its kind is not served, so nobody can tell whether it is there"), false, nil
 	}

@@ -55,7 +55,7 @@ func (r *run) mayRecreate(o order, now *metav1.PartialObjectMetadata) bool {
 
 // provesNew has the server judge the object as a new one, under a name of its own. Nothing is deleted that can't be made again.
 func (r *run) provesNew(ctx context.Context, o order) error {
-	at, err := r.cluster.full(o.ref)
+	at, err := r.cluster.full(ctx, o.ref)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *run) losesData(ctx context.Context, ref Ref) (bool, error) {
 	if ref.Group != "apps" || ref.Kind != "StatefulSet" {
 		return false, nil
 	}
-	at, err := r.cluster.full(ref)
+	at, err := r.cluster.full(ctx, ref)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +115,7 @@ var errNotMadeAgain = errors.New("a field of it can't be changed, and it was not
 
 // refusedStill is nil when the server refuses the write for an immutable field in that very version of the object too.
 func (r *run) refusedStill(ctx context.Context, o order, version string) error {
-	at, err := r.cluster.full(o.ref)
+	at, err := r.cluster.full(ctx, o.ref)
 	if err != nil {
 		return err
 	}

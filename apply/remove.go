@@ -44,7 +44,7 @@ func Remove(ctx context.Context, cfg *rest.Config, opts RemoveOptions, refs ...R
 
 func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (ObjectResult, error) {
 	absent := ObjectResult{Ref: ref, Action: Absent}
-	at, err := r.cluster.at(ref)
+	at, err := r.cluster.at(ctx, ref)
 	if meta.IsNoMatchError(err) {
 		return absent, nil
 	}

@@ -87,7 +87,7 @@ func (r *run) withoutReplicas(ctx context.Context, o order, now *metav1.PartialO
 	case r.proven(o, now, r.inv.records[o.ref.key()]) || !owns(now, r.opts.FieldManager, "f:spec", "f:replicas"):
 		return o, nil
 	}
-	at, err := r.cluster.full(o.ref)
+	at, err := r.cluster.full(ctx, o.ref)
 	if err != nil {
 		return o, err
 	}

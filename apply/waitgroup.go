@@ -63,7 +63,7 @@ func (w *waiter) watchGroup(g *waitGroup) {
 func (w *waiter) resource(ctx context.Context, ref Ref) (dynamic.ResourceInterface, error) {
 	delay, again := firstDelay, true
 	for {
-		at, err := w.cluster.full(ref)
+		at, err := w.cluster.full(ctx, ref)
 		switch c := Classify(err); {
 		case c == ClassNoMatch && again:
 			again = false

@@ -101,7 +101,7 @@ func (r *run) actionOf(o order, before, after *metav1.PartialObjectMetadata, rec
 // tryWrite sends one object once. An object that turns out to be on its way out is waited for and written again: a server-side apply
 // onto it succeeds, and then it vanishes.
 func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
-	at, err := r.cluster.at(o.ref)
+	at, err := r.cluster.at(ctx, o.ref)
 	if err != nil {
 		return r.unmapped(o.ref, err)
 	}
@@ -175,7 +175,7 @@ func (r *run) waitOut(ctx context.Context, ref Ref, now *metav1.PartialObjectMet
 		reason += ", held by " + strings.Join(now.Finalizers, ", ")
 	}
 	r.events.emit(Waiting{Ref: ref, Reason: reason, Since: now.DeletionTimestamp.Time})
-	at, err := r.cluster.at(ref)
+	at, err := r.cluster.at(ctx, ref)
 	if err != nil {
 		return err
 	}
