@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -190,13 +191,18 @@ func (n *RealNode) startKubelet(ctx context.Context) error {
 	return n.waitReady(ctx)
 }
 
+// deleteTimeout bounds the removal of a node's object: a cluster that is being torn down may not answer any more.
+const deleteTimeout = 10 * time.Second
+
 // Close ends the node, removes it from the cluster and, unless the cluster has a Dir, removes its files.
 func (n *RealNode) Close() error {
 	if n.cluster.isClosed() {
 		return n.close()
 	}
 	err := n.close()
-	deleted := n.cluster.client.CoreV1().Nodes().Delete(context.Background(), n.Name, metav1.DeleteOptions{})
+	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+	defer cancel()
+	deleted := n.cluster.client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
 	if deleted != nil && !apierrors.IsNotFound(deleted) {
 		err = errors.Join(err, deleted)
 	}
