@@ -59,6 +59,17 @@ func Kubelet() Tool {
 	return kubelet
 }
 
+// Kubectl is the client, of the control plane's version: what a person types is tried with it. Its pins are its own, because it needs little of
+// what the control plane needs; what both are made of is compiled once.
+func Kubectl() Tool {
+	return Tool{
+		Name:     "kubectl",
+		Module:   "k8s.io/kubernetes",
+		Packages: []string{"k8s.io/kubernetes/cmd/kubectl"},
+		LDFlags:  Kubernetes().LDFlags,
+	}
+}
+
 // Containerd runs a node's containers. Its executables are static: containerd, containerd-shim-runc-v2 and ctr, the client.
 func Containerd() Tool {
 	const cmd = "github.com/containerd/containerd/v2/cmd/"
@@ -155,7 +166,7 @@ func (t Tool) pinsName() string { return cmp.Or(t.Pins, t.Name) }
 
 // Tools are all tools that this package knows.
 func Tools() []Tool {
-	return []Tool{Etcd(), Kwok(), Kubernetes(), Buildkit(), Runc(), ControllerGen(), Kubelet(), Containerd(), CNI()}
+	return []Tool{Etcd(), Kwok(), Kubernetes(), Buildkit(), Runc(), ControllerGen(), Kubelet(), Containerd(), CNI(), Kubectl()}
 }
 
 // ToolNamed finds a tool of Tools.

@@ -12,7 +12,7 @@ pin() { # NAME MODULE VERSION PACKAGE…
 	cd "$work"
 	go mod init "jr2.dev/jr2/internal/devcluster/build/tools/$name"
 	go mod edit -go=1.26.0 -require "$module@$version"
-	if [ "$name" = kubernetes ]; then
+	if [ "$module" = k8s.io/kubernetes ]; then
 		# Its own go.mod replaces the staging modules by directories, which nobody else has: here they are the
 		# published modules of the same release.
 		dir=$(go mod download -json "$module@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
@@ -29,6 +29,7 @@ pin() { # NAME MODULE VERSION PACKAGE…
 
 pin kubernetes k8s.io/kubernetes $kubernetes k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager \
 	k8s.io/kubernetes/cmd/kube-scheduler k8s.io/kubernetes/cmd/kubelet
+pin kubectl k8s.io/kubernetes $kubernetes k8s.io/kubernetes/cmd/kubectl
 pin etcd go.etcd.io/etcd/server/v3 v3.6.16 go.etcd.io/etcd/server/v3
 pin kwok sigs.k8s.io/kwok v0.8.0 sigs.k8s.io/kwok/cmd/kwok
 pin buildkit github.com/moby/buildkit v0.34.2 github.com/moby/buildkit/cmd/buildkitd github.com/moby/buildkit/cmd/buildctl
