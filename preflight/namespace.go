@@ -3,7 +3,6 @@ package preflight
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -54,7 +53,7 @@ func Ownership(context, name, instance string, namespace *corev1.Namespace) (Hom
 			Message:  fmt.Sprintf(seed.RefuseNamespace, name, context, owner),
 			Fix:      "give a different namespace with -n, or a different context",
 		}}
-	case namespace.DeletionTimestamp != nil:
+	case leaves(namespace):
 		return Home{}, []Finding{terminating(context, namespace)}
 	case owner == "":
 		return Home{FirstContact: true, What: fmt.Sprintf("adopt the existing namespace %q", name)}, nil
@@ -63,22 +62,12 @@ func Ownership(context, name, instance string, namespace *corev1.Namespace) (Hom
 }
 
 func terminating(context string, namespace *corev1.Namespace) Finding {
-	var held []string
-	for _, condition := range namespace.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue {
-			held = append(held, condition.Message)
-		}
-	}
-	because := ""
-	if len(held) > 0 {
-		because = " — " + strings.Join(held, "; ")
-	}
 	return Finding{
 		Severity: Refuse,
 		Code:     CodeNamespaceTerminating,
 		Object:   "Namespace " + namespace.Name,
 		Message: fmt.Sprintf("refusing: namespace %q on %s is being deleted%s. Wait until it is gone, or give a different namespace with -n. Nothing was applied.",
-			namespace.Name, context, because),
+			namespace.Name, context, whatHolds(namespace)),
 		Fix: "kubectl wait --for=delete namespace/" + namespace.Name,
 	}
 }

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +19,8 @@ import (
 // A level that arrives on a living namespace also warns of the pods that run there and violate it: they survive, and what replaces
 // them is refused.
 //
-// What is against the namespace's rules refuses: its Pod Security level, its LimitRange, a quota that no pod of this size ever fits.
+// What is against the namespace's rules refuses: its Pod Security level, its LimitRange, a quota that no pod of this size ever fits. So does a
+// namespace that is being deleted, whatever goes there.
 // What may still arrive from elsewhere, or answers to who asks, warns: a priority class, a service account, a full quota, a
 // webhook or a policy. Service accounts, priority classes and RuntimeClasses of the set count as there.
 func Admission(ctx context.Context, objs []*unstructured.Unstructured, facts SetFacts) []Finding {
@@ -29,7 +31,7 @@ func Admission(ctx context.Context, objs []*unstructured.Unstructured, facts Set
 // admission checks each workload, several at a time; the findings come in the order of the workloads.
 func (l *setLook) admission(ctx context.Context) []Finding {
 	levels := l.levels()
-	findings := l.labelFaults()
+	findings := append(l.terminations(), l.labelFaults()...)
 	perWorkload := make([][]Finding, len(l.workloads))
 	unread := make([]string, len(l.workloads))
 	asked := make([]bool, len(l.workloads))
@@ -44,7 +46,11 @@ func (l *setLook) admission(ctx context.Context) []Finding {
 	group.Wait() //nolint:errcheck // what went wrong is in the findings
 	unasked := false
 	for i := range l.workloads {
-		findings = append(findings, perWorkload[i]...)
+		for _, f := range perWorkload[i] {
+			if f.Code != CodeNamespaceTerminating || !slices.Contains(findings, f) { // once for all that is to go there
+				findings = append(findings, f)
+			}
+		}
 		unasked = unasked || !asked[i]
 	}
 	if unasked && l.facts.DryRun == nil {
@@ -70,6 +76,9 @@ func unreadOnce(workloads []*workload, unread []string) []Finding {
 
 // admit checks one workload. asked says that it was answered as far as it can be; unread is why not, when there is something to say.
 func (l *setLook) admit(ctx context.Context, w *workload, level level) (findings []Finding, asked bool, unread string) {
+	if leaves(l.facts.Namespaces[w.namespace]) { // which is a finding of its own
+		return nil, true, ""
+	}
 	if level.arrives {
 		// Here the server would answer for what is there now. Its other answers still count, where there is a namespace to ask in.
 		findings = append(findings, level.refuse(w)...)

@@ -32,6 +32,7 @@ const (
 	refusedPriorityClass
 	refusedRuntimeClass
 	refusedNamespaceMissing
+	refusedNamespaceLeaves
 	// refusedByPolicy is a webhook or an admission policy: it may look at who asks, so the controller may get another answer.
 	refusedByPolicy
 )
@@ -65,6 +66,10 @@ func refusalOf(err error) (refusal, bool) {
 	r := refusal{words: podForbidden.ReplaceAllString(message, "")}
 	if code == http.StatusNotFound && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
 		r.class, r.names = refusedNamespaceMissing, status.Status().Details.Name
+		return r, true
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || code == http.StatusForbidden && strings.Contains(message, "because it is being terminated") {
+		r.class = refusedNamespaceLeaves
 		return r, true
 	}
 	if noRightToMake.MatchString(message) || code < 400 || code >= 500 || code == http.StatusNotFound ||
@@ -140,6 +145,8 @@ func (r refusal) finding(l *setLook, w *workload) []Finding {
 			return nil
 		}
 		return []Finding{missing(w, "namespace", r)}
+	case refusedNamespaceLeaves:
+		return []Finding{leaving(w.namespace, "")}
 	case refusedByPolicy:
 		f.Severity, f.Fix = Warn, "change the pod template, or ask who keeps that policy"
 		f.Message = fmt.Sprintf("%s: the cluster would not let its pods in: %s — %s", w.object, r.words, f.Fix)
