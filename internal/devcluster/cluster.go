@@ -83,7 +83,11 @@ func (c *Cluster) start(ctx context.Context) error {
 	group.Go(func() error { return c.ready(ctx) })
 	group.Go(func() error { return c.ensureUsers(ctx) })
 	group.Go(func() error { return c.ensureStorageClass(ctx) })
-	group.Go(func() error { return c.ensureNodes(ctx) })
+	if c.options.Bare {
+		group.Go(func() error { return c.ensureAccount(ctx) })
+	} else {
+		group.Go(func() error { return c.ensureNodes(ctx) })
+	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -145,6 +149,9 @@ func (c *Cluster) tryControlPlane(ctx context.Context) error {
 
 // launchClients starts the components that talk to the API server.
 func (c *Cluster) launchClients(kwokPort int) error {
+	if c.options.Bare {
+		return nil
+	}
 	for _, component := range []struct {
 		name string
 		args []string

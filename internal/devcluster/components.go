@@ -61,6 +61,13 @@ func (c *Cluster) apiserverArgs(etcdPort int) []string {
 	if gates := gateFlag(c.options.FeatureGates); gates != "" {
 		args = append(args, "--feature-gates="+gates)
 	}
+	if c.options.Bare {
+		// It taints new nodes until a controller has seen them, and there is none.
+		args = append(args, "--disable-admission-plugins=TaintNodesByCondition")
+	}
+	if c.options.Audit {
+		args = append(args, c.auditArgs()...)
+	}
 	return args
 }
 

@@ -19,5 +19,8 @@
 // a kubelet of the control plane's version, containerd, runc and CNI plugins, in namespaces and cgroups of its own, and takes root on Linux.
 // See RealNode for what works there.
 //
+// With Options.Audit the API server keeps an audit log, and a Witness tells by it what a program asked of the cluster, and whether any of it could
+// have changed something. Options.Bare leaves out all that acts on objects, for a cluster with thousands of them.
+//
 // Processes never outlive their parent: see spawner.
 package devcluster

@@ -113,6 +113,9 @@ func (c *Cluster) writeFiles() error {
 	if err := c.WriteKubeconfig(c.Kubeconfig(), c.contextName()); err != nil {
 		return err
 	}
+	if err := writeFile(c.state.path(filePolicy), []byte(auditPolicy)); err != nil {
+		return err
+	}
 	return c.writeStages()
 }
 

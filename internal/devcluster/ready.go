@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,18 @@ func (c *Cluster) ready(ctx context.Context) error {
 			return fmt.Errorf("the controllers are not ready: %w", err)
 		}
 		return nil
+	})
+}
+
+// ensureAccount makes what pods of the default namespace run as, where no controller does.
+func (c *Cluster) ensureAccount(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	return pollWhile(ctx, c.components("kube-apiserver"), func(ctx context.Context) error {
+		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
 	})
 }
 

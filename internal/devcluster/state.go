@@ -21,6 +21,8 @@ const (
 	fileKubeconfig = "kubeconfig"
 	fileStages     = "stages.yaml"
 	filePodLog     = "pod.log"
+	fileAudit      = "audit.jsonl"
+	filePolicy     = "audit-policy.yaml"
 	dirEtcd        = "etcd"
 	dirNodes       = "nodes"
 )
