@@ -17,22 +17,19 @@ import (
 	"jr2.dev/jr2/preflight"
 )
 
-// check makes a report as `check` does, and fails the test when that writes something.
+// check makes a report as `check` does, and fails the test when the API server's audit log has a request of it that could have stored something.
 func (w *world) check(t *testing.T, dir string, choice preflight.Choice, change ...func(*jr2.Options)) *jr2.Report {
 	t.Helper()
 	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Env: map[string]string{}, RegistryTransport: loopbackOnly{http.DefaultTransport}}
 	for _, c := range change {
 		c(&options)
 	}
-	var writes writes
-	options.Config.Wrap(writes.wrap)
+	stored := w.watched(t, &options)
 	report, err := jr2.Check(t.Context(), options, choice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, write := range writes.all() {
-		t.Errorf("the check wrote: %s", write)
-	}
+	wroteNothing(t, "the check", stored())
 	return report
 }
 

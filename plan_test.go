@@ -31,7 +31,7 @@ type planned struct {
 	err   error
 }
 
-// plan plans as up converges, and fails the test when the plan writes something.
+// plan plans as up converges, and fails the test when the API server's audit log has a request of it that could have stored something.
 func (w *world) plan(t *testing.T, dir string, change ...func(*jr2.Options)) planned {
 	t.Helper()
 	var lines bytes.Buffer
@@ -39,12 +39,9 @@ func (w *world) plan(t *testing.T, dir string, change ...func(*jr2.Options)) pla
 	for _, c := range change {
 		c(&options)
 	}
-	var writes writes
-	options.Config.Wrap(writes.wrap)
+	stored := w.watched(t, &options)
 	plan, err := jr2.MakePlan(t.Context(), options)
-	for _, write := range writes.all() {
-		t.Errorf("the plan wrote: %s", write)
-	}
+	wroteNothing(t, "the plan", stored())
 	return planned{lines: lines.String(), plan: plan, err: err}
 }
 

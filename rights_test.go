@@ -42,8 +42,10 @@ func (w *world) roles(t *testing.T, dir, user string, change ...func(*jr2.Option
 	for _, c := range change {
 		c(&options)
 	}
+	stored := w.watched(t, &options)
 	text, err := jr2.MinimalRoles(t.Context(), options, user)
 	must(t, err)
+	wroteNothing(t, "looking for the smallest roles", stored())
 	var objs []runtime.Object
 	for doc := range strings.SplitSeq(text, "---\n") {
 		raw, err := yaml.YAMLToJSONStrict([]byte(doc))

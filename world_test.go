@@ -35,7 +35,7 @@ type world struct {
 }
 
 var start = sync.OnceValues(func() (*world, error) {
-	cluster, err := devcluster.Start(context.Background(), devcluster.Options{Nodes: []devcluster.Node{}, Context: contextName})
+	cluster, err := devcluster.Start(context.Background(), devcluster.Options{Nodes: []devcluster.Node{}, Context: contextName, Audit: true})
 	if err != nil {
 		return nil, err
 	}
