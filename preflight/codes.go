@@ -4,7 +4,7 @@ package preflight
 // may have others.
 func Codes() []string {
 	return []string{
-		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
+		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
 		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEscalation,
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
 		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
