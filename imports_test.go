@@ -11,7 +11,7 @@ import (
 // missing noun. Tests are free.
 func TestImportsFlowOneWay(t *testing.T) {
 	allowed := map[string]string{
-		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/patient internal/pki internal/render internal/seed placement placement/provision placement/v1alpha1 placement/warm platforms preflight",
+		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/patient internal/pki internal/render internal/seed internal/sshkey placement placement/provision placement/v1alpha1 placement/warm platforms preflight",
 		"config":                       "internal/seed",
 		"platforms":                    "config internal/seed",
 		"placement":                    "config internal/seed",
@@ -30,6 +30,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/holder":              "",
 		"internal/narrate":             "internal/event internal/seed",
 		"internal/pki":                 "",
+		"internal/sshkey":              "config",
 		"internal/render":              "config placement/v1alpha1 internal/names internal/pki internal/seed",
 		"internal/operatorimage":       "",
 		"internal/assembly":            "config internal/names",
