@@ -3,7 +3,7 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -82,16 +82,46 @@ func (g Grant) escalate() Right {
 	return right
 }
 
-// grantFix is what an admin types to give one right.
+// grantFix is what an admin types to give one right. Each right has a role of its own, so that no line undoes another's.
 func grantFix(right Right, user string) string {
-	user = shellWord(cmp.Or(user, "USER"))
-	name := "jr2-" + right.Verb + "-" + dashed(right.Resource)
-	what := fmt.Sprintf("--verb=%s --resource=%s", right.Verb, resourceArgument(right))
-	if right.Namespace == "" {
-		return fmt.Sprintf("kubectl create clusterrole %s %s && kubectl create clusterrolebinding %s --clusterrole=%s --user=%s", name, what, name, name, user)
+	return rulesFix(right.roleName(), right.Namespace, []rbacv1.PolicyRule{right.rule()}, user)
+}
+
+// rulesFix is one line that gives these rules whatever is there, and takes nothing away. The roles go in as they are and not by kubectl create,
+// which fails where they exist, where their namespace does not, and for a kind that nobody serves yet; reconcile makes the namespace, and adds
+// to a role or a binding that is there.
+func rulesFix(name, namespace string, rules []rbacv1.PolicyRule, user string) string {
+	kind, meta := "Role", map[string]any{"name": name, "namespace": namespace}
+	if namespace == "" {
+		kind, meta = "ClusterRole", map[string]any{"name": name}
 	}
-	return fmt.Sprintf("kubectl -n %s create role %s %s && kubectl -n %s create rolebinding %s --role=%s --user=%s",
-		right.Namespace, name, what, right.Namespace, name, name, user)
+	object := func(kind string, fields map[string]any) map[string]any {
+		fields["apiVersion"], fields["kind"], fields["metadata"] = rbacv1.SchemeGroupVersion.String(), kind, meta
+		return fields
+	}
+	return "printf %s " + shellWord(jsonText(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+		object(kind, map[string]any{"rules": rules}),
+		object(kind+"Binding", map[string]any{
+			"roleRef":  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name},
+			"subjects": []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: cmp.Or(user, "USER")}},
+		}),
+	}})) + " | kubectl auth reconcile -f -"
+}
+
+// roleName is "jr2:patch:deployments.apps:scale": the characters between the parts stand in no verb, group or resource.
+func (r Right) roleName() string {
+	return "jr2:" + r.Verb + ":" + strings.ReplaceAll(resourceArgument(r), "/", ":")
+}
+
+// jsonText writes plain maps and types of the API. What stands in a name is left as it is.
+func jsonText(value any) string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err.Error() // these have no value that JSON can't say
+	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // plainWord is what no shell reads as anything but itself. A backslash, which stands in names of Windows domains, is not.
@@ -127,8 +157,6 @@ func cutSubresource(resource string) (string, string) {
 	resource, sub, _ := strings.Cut(resource, "/")
 	return resource, sub
 }
-
-func dashed(resource string) string { return strings.ReplaceAll(resource, "/", "-") }
 
 // resourceArgument is a resource as kubectl create role takes it: "deployments.apps/scale".
 func resourceArgument(right Right) string {

@@ -1,9 +1,12 @@
 package preflight
 
 import (
+	"encoding/json"
 	"os/exec"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 // TestFixesSurviveAShell: a user's name is whatever the one who vouches for users says. A shell must hand it to kubectl as it is, and run nothing.
@@ -18,14 +21,19 @@ func TestFixesSurviveAShell(t *testing.T) {
 	} {
 		for _, namespace := range []string{"", "team-a"} {
 			fix := grantFix(Right{Verb: "get", Resource: "pods", Namespace: namespace}, user)
-			out, err := exec.Command(shell, "-c", `kubectl() { for word; do printf '%s\0' "$word"; done; }; `+fix).CombinedOutput()
-			words := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-			if err != nil || words[len(words)-1] != "--user="+user {
-				t.Errorf("%q: %v, %q of %s", user, err, words, fix)
+			out, err := exec.Command(shell, "-c", `kubectl() { cat; }; `+fix).CombinedOutput()
+			var list struct {
+				Items []struct{ Subjects []rbacv1.Subject }
+			}
+			if err == nil {
+				err = json.Unmarshal(out, &list)
+			}
+			if err != nil || len(list.Items) != 2 || list.Items[1].Subjects[0].Name != user {
+				t.Errorf("%q: %v, %s of %s", user, err, out, fix)
 			}
 		}
 	}
-	if fix := grantFix(Right{Verb: "get", Resource: "pods"}, ""); !strings.HasSuffix(fix, "--user=USER") {
+	if fix := grantFix(Right{Verb: "get", Resource: "pods"}, ""); !strings.Contains(fix, `"name":"USER"`) {
 		t.Error(fix)
 	}
 }
