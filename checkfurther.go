@@ -25,5 +25,6 @@ func (c *converge) further(ctx context.Context) error {
 func (c *converge) ownChecks() []preflight.Check {
 	return []preflight.Check{
 		preflight.NewCheck("rights", c.mayConverge, preflight.CodeRightMissing, preflight.CodeEscalation),
+		c.servedAPIs(),
 	}
 }
