@@ -30,6 +30,42 @@ func ServerVersion(gitVersion string) Wrapper {
 // DropPodResources makes a dry run of a Pod return without the resources of the pod as a whole: what an API server does
 // that knows the field and has it turned off.
 func DropPodResources() Wrapper {
+	return dryRunPods(func(spec map[string]any) { delete(spec, "resources") })
+}
+
+// DropImageVolumes makes a dry run of a Pod return without its image volumes and their mounts, as an API server does that has them turned off.
+// One of 1.36 can't be told to.
+func DropImageVolumes() Wrapper {
+	return dryRunPods(func(spec map[string]any) {
+		dropped := map[any]bool{}
+		without(spec, "volumes", func(volume map[string]any) bool {
+			_, image := volume["image"]
+			dropped[volume["name"]] = image
+			return image
+		})
+		for _, kind := range []string{"containers", "initContainers"} {
+			without(spec, kind, func(container map[string]any) bool {
+				without(container, "volumeMounts", func(mount map[string]any) bool { return dropped[mount["name"]] })
+				return false
+			})
+		}
+	})
+}
+
+// without takes objects out of a list of an object.
+func without(object map[string]any, list string, gone func(map[string]any) bool) {
+	all, ok := object[list].([]any)
+	if !ok {
+		return
+	}
+	object[list] = slices.DeleteFunc(all, func(item any) bool {
+		found, ok := item.(map[string]any)
+		return ok && gone(found)
+	})
+}
+
+// dryRunPods changes the spec of the pod that a dry run returns.
+func dryRunPods(edit func(spec map[string]any)) Wrapper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return RoundTripper(func(r *http.Request) (*http.Response, error) {
 			writes := r.Method == http.MethodPost || r.Method == http.MethodPatch || r.Method == http.MethodPut
@@ -41,7 +77,7 @@ func DropPodResources() Wrapper {
 			}
 			return editJSON(next, r, func(body map[string]any) {
 				if spec, ok := body["spec"].(map[string]any); ok {
-					delete(spec, "resources")
+					edit(spec)
 				}
 			})
 		})
