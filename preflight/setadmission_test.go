@@ -8,13 +8,11 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"jr2.dev/jr2/internal/devcluster"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -36,10 +34,7 @@ func namespaceYAML(name, labels string) string {
 // TestA09PodSecurity asks a real API server about the pods that workloads will make.
 func TestA09PodSecurity(t *testing.T) {
 	t.Parallel()
-	cluster := devcluster.ForTest(t, devcluster.Options{Nodes: []devcluster.Node{}, Users: []devcluster.User{{
-		Name:  "ana",
-		Rules: map[string][]rbacv1.PolicyRule{"few-rights": {{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}},
-	}}})
+	cluster := sharedCluster(t)
 	client := clientFor(t, cluster.Config())
 	check := admissionChecker{client}
 	makeNamespace(t, client, "restricted", map[string]string{enforce: "restricted", enforce + "-version": "v1.34"})
