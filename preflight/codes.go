@@ -7,7 +7,7 @@ func Codes() []string {
 		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
 		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEscalation,
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
-		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
+		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
 		CodeKindUnserved, CodeKitRegistry, CodeKubernetesFloor, CodeLiteralSecret, CodeModelBusy, CodeModelDenied, CodeModelKeyReaches,
 		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceName, CodeNamespaceOwner,
 		CodeNamespaceTerminating, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,

@@ -19,12 +19,16 @@ type PodCreator interface {
 // PodLevelResources asks the API server, by a dry run in the Instance's namespace, whether it keeps pod-level resources: an API
 // server with the gate off drops the field without a word. A dry run that fails proves nothing; its error comes back and is no refusal.
 func PodLevelResources(ctx context.Context, pods PodCreator, kubeContext, serverVersion string) ([]Finding, error) {
-	returned, err := pods.Create(ctx, podLevelProbe(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "jr2"})
+	returned, err := createDryRun(ctx, pods, podLevelProbe())
 	if err != nil {
 		return nil, fmt.Errorf("dry run of a pod with pod-level resources: %w", err)
 	}
+	return keptResources(returned, kubeContext, serverVersion), nil
+}
+
+func keptResources(returned *corev1.Pod, kubeContext, serverVersion string) []Finding {
 	if returned.Spec.Resources != nil && len(returned.Spec.Resources.Limits) > 0 {
-		return nil, nil
+		return nil
 	}
 	return []Finding{{
 		Severity: Refuse,
@@ -32,7 +36,7 @@ func PodLevelResources(ctx context.Context, pods PodCreator, kubeContext, server
 		Object:   "cluster " + kubeContext,
 		Message:  fmt.Sprintf(seed.RefusePodLevel, kubeContext, serverVersion),
 		Fix:      "enable the PodLevelResources feature gate on the API server and kubelets",
-	}}, nil
+	}}
 }
 
 // podLevelProbe is admitted by the restricted Pod Security level, and so small that a quota or a LimitRange rarely minds it.
