@@ -117,7 +117,7 @@ func (c *converge) probePodLevelResources(ctx context.Context, namespace string)
 	pods := c.cluster.client.CoreV1().Pods(namespace)
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 9}
 	waited := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		findings, err = preflight.PodLevelResources(ctx, pods, c.cluster.context, c.server)
+		findings, err = c.podFeatures(ctx, pods)
 		class := apply.Classify(err)
 		return !class.Retryable() || class == apply.ClassQuotaWait, nil
 	})
