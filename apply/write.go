@@ -44,9 +44,15 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.newRecord(s.compared, r.opts.FieldManager), nil
 	}
 	var d deed
+	if now != nil && !o.wantedBefore(now, rec) {
+		d.base = now
+	}
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error { return r.tryWrite(ctx, o, &d) })
 	if err != nil {
 		return ObjectResult{}, record{}, discreet(o, r.explain(ctx, o.ref, err))
+	}
+	if d.base != nil {
+		now = d.base
 	}
 	result := ObjectResult{Ref: o.ref, UID: string(d.got.UID), Action: r.actionOf(o, now, d.got, rec)}
 	if d.recreated {
@@ -57,6 +63,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 
 // A deed is what the tries of one write did.
 type deed struct {
+	base      *metav1.PartialObjectMetadata // what the write is made onto, and no later version; nil when any will do
 	got       *metav1.PartialObjectMetadata
 	recreated bool
 	fields    []string // that could not be changed
@@ -111,7 +118,7 @@ func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
 	var got *metav1.PartialObjectMetadata
 	if s, ok := r.planned(o.ref); ok {
 		got, err = r.patchPlanned(ctx, at, o, s)
-	} else if got, err = r.patch(ctx, at, o, "", false); Classify(err) == ClassConflict {
+	} else if got, err = r.patchSeen(ctx, at, o, d); Classify(err) == ClassConflict {
 		got, err = r.takeOver(ctx, at, o)
 	}
 	if Classify(err) == ClassImmutable {
@@ -132,6 +139,30 @@ func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
 	}
 	d.got = got
 	return nil
+}
+
+// seenTries is how often a write is made onto a version that was just seen. Only a controller that writes all the time is faster each time.
+const seenTries = 3
+
+// patchSeen writes what is asked for anew onto the version that was seen: then the versions tell whether the write changed anything, and other
+// words for the same value do not. Without that, a controller that wrote meanwhile would make it look like a change.
+func (r *run) patchSeen(ctx context.Context, at metadata.ResourceInterface, o order, d *deed) (*metav1.PartialObjectMetadata, error) {
+	for try := 0; try < seenTries && d.base != nil; try++ {
+		got, err := r.patch(ctx, at, o, d.base.ResourceVersion, false)
+		if c := Classify(err); c != ClassStale && c != ClassNotFound {
+			return got, err
+		}
+		now, err := r.getMeta(ctx, at, o.ref)
+		if err != nil {
+			return nil, err
+		}
+		if now != nil && (now.UID != d.base.UID || entryOf(now, r.opts.FieldManager) != entryOf(d.base, r.opts.FieldManager)) {
+			now = nil // another object, or our own write whose answer was lost
+		}
+		d.base = now
+	}
+	d.base = nil
+	return r.patch(ctx, at, o, "", false)
 }
 
 // patch is one server-side apply. version, when given, must still be the object's.
