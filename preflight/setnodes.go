@@ -86,13 +86,11 @@ func (l *setLook) filledIn(w *workload) *corev1.Pod {
 	} else {
 		pod = pod.DeepCopy()
 	}
-	if w.admitted != nil {
-		// The API server lets every pod stay on a lost node for five minutes. That says how long a pod stays there, and would read as if one
-		// should be placed there.
-		pod.Spec.Tolerations = slices.DeleteFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-			return t.TolerationSeconds != nil && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
-		})
-	}
+	// The API server lets every pod stay on a lost node for five minutes. That says how long a pod stays there, and would read as if one should be
+	// placed there.
+	pod.Spec.Tolerations = slices.DeleteFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.TolerationSeconds != nil && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
+	})
 	return pod
 }
 
