@@ -147,7 +147,8 @@ func (c *converge) secrets(ctx context.Context) error {
 		return err
 	}
 	for _, finding := range slices.Concat(findings, held, literalSecrets(c.inst)) {
-		if finding.Severity != preflight.Refuse {
+		asked := finding.Code == preflight.CodeDeployKeyMissing && !c.whole // of a key that this converge makes, or a plan tells
+		if finding.Severity != preflight.Refuse && !asked {
 			c.note(finding)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Refusal is the error of a converge that found something wrong before it wrote; it holds the findings.
 type Refusal = preflight.Refusal
 
-// ErrDeclined says that the first contact was answered with no.
+// ErrDeclined says that a question was answered with no: a first contact, or where a deploy key comes from.
 var ErrDeclined = errors.New("declined — nothing was changed")
 
 // An UnansweredError says that a first contact needs an answer and nobody was there to ask.

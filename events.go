@@ -72,6 +72,12 @@ type (
 	SecretHeld = event.SecretHeld
 	// CertificateMade says that a certificate of held secrets was made.
 	CertificateMade = event.CertificateMade
+	// DeployKeyNeeded says that the Secret of a deploy key is missing and a source is asked for.
+	DeployKeyNeeded = event.DeployKeyNeeded
+	// DeployKeyMade says that a deploy key is in its Secret.
+	DeployKeyMade = event.DeployKeyMade
+	// DeployKeyReminder says, last of all, where a public key has to be added.
+	DeployKeyReminder = event.DeployKeyReminder
 	// ModelsSkipped says why no model is asked.
 	ModelsSkipped = event.ModelsSkipped
 	// ModelAsked says that a model is asked by a pod.

@@ -29,7 +29,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	looks := []step{
 		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
 		run.reach, run.bundle, run.kitNames, run.platformNames,
-		run.connect, run.floor, run.home, run.agreed, run.further, run.contact, run.namespace, run.podLevelResources,
+		run.connect, run.floor, run.home, run.agreed, run.further, run.contact, run.chooseDeployKeys, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 	}
 	if err := in(ctx, looks); err != nil {
@@ -41,9 +41,10 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	}
 	defer release()
 	does := []step{
-		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.orchestrator,
+		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.makeDeployKeys, run.models, run.objects, run.orchestrator,
 		run.assembly, run.repoCache, run.instanceHarness, run.finish,
 	}
+	defer run.remindOfDeployKeys()
 	return run.result, in(held, does)
 }
 
@@ -78,6 +79,7 @@ type converge struct {
 	env       map[string]string // load: the shell over .env
 	inst      *config.Instance  // load
 	unread    error             // load: why the Instance was read in part only
+	faults    []string          // load: the fields that are at fault, by their paths
 	sizes     []config.WorkspaceSize
 	transport http.RoundTripper // decide: to registries
 	found     preflight.Home    // home: whose the namespace is
@@ -94,6 +96,9 @@ type converge struct {
 	decision  *images.Decision  // images: which to build; nil when none is needed
 	record    images.Record     // images: what it will run
 	digests   map[string]string // images: content digests of the image contexts by folder
+
+	keys   *[]preflight.DeployKey // deployKeys: the keys of repositories that are cloned over ssh
+	chosen []chosenKey            // chooseDeployKeys: those that are to be made
 
 	// unseen takes what may not be looked at for absent, where that asks for more: for roles that do.
 	unseen bool
@@ -119,10 +124,12 @@ type Result struct {
 	Built int `json:"built"`
 	// Objects are the objects of the cluster that this Instance needs, and what was done to each.
 	Objects []apply.ObjectResult `json:"objects"`
+	// DeployKeys are the keys of repositories that were put into Secrets, without the private ones.
+	DeployKeys []DeployKeyMade `json:"deployKeys,omitempty"`
 	// Assembly is the hash of the current Assembly.
 	Assembly  string   `json:"assembly"`
 	Workflows []string `json:"workflows"`
-	// Changed counts objects written or pruned, images built and Assemblies published; 0 means that the cluster was as asked.
+	// Changed counts objects written or pruned, images built, keys made and Assemblies published; 0 means that the cluster was as asked.
 	Changed int `json:"changed"`
 }
 

@@ -43,10 +43,13 @@ type Options struct {
 	// Namespace is the Instance's home; its name when empty.
 	Namespace string
 
-	// Yes agrees to a first contact without asking.
+	// Yes agrees to a first contact without asking, and to a deploy key that is generated.
 	Yes bool
 	// Confirm asks whether a first contact may go on. Nil means that nobody can be asked: *UnansweredError.
 	Confirm func(context.Context, FirstContact) (bool, error)
+	// DeployKey says where the key of repositories comes from that are cloned over ssh, when the Secret that git.credentials names for them is not
+	// in the namespace. It is asked once for each Secret, before the first write. Nil generates each with Yes, and else ends in a *DeployKeyError.
+	DeployKey func(context.Context, DeployKeyRequest) (DeployKeySource, error)
 	// TakeFrom lists field managers whose fields this converge takes over, such as "kubectl". A field that any other manager set to
 	// another value is an error that names both.
 	TakeFrom []string

@@ -35,6 +35,8 @@ type Plan struct {
 	Mint *PlannedMint `json:"mint,omitempty"`
 	// Certificates are those of held secrets that would be made; nil when all are there.
 	Certificates *PlannedCertificates `json:"certificates,omitempty"`
+	// DeployKeys are the Secrets that would be made for repositories that are cloned over ssh.
+	DeployKeys []PlannedDeployKey `json:"deployKeys,omitempty"`
 	// Assembly is the Instance's code.
 	Assembly PlannedAssembly `json:"assembly"`
 }
@@ -84,6 +86,15 @@ type PlannedCertificate struct {
 	Why  string `json:"why"`
 }
 
+// A PlannedDeployKey is the Secret of a deploy key that is not there.
+type PlannedDeployKey struct {
+	Secret string `json:"secret"`
+	// Repos are the urls of the repositories that are cloned with it.
+	Repos []string `json:"repos"`
+	// Generate says that the key would be generated; else the source is a question that a plan asks nobody.
+	Generate bool `json:"generate,omitempty"`
+}
+
 // PlannedAssembly says which Assembly is to be the current one.
 type PlannedAssembly struct {
 	Hash string `json:"hash"`
@@ -107,7 +118,7 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 	err := in(ctx, []step{
 		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
 		run.reach, run.bundle, run.kitNames, run.platformNames,
-		run.connect, run.floor, run.home, run.further, run.namespace, run.podLevelResources,
+		run.connect, run.floor, run.home, run.further, run.chooseDeployKeys, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.assembly,
 	})
@@ -143,6 +154,7 @@ func (p *Plan) Changes() int {
 	if p.Mint != nil {
 		n++
 	}
+	n += len(p.DeployKeys)
 	if p.Certificates != nil && p.Certificates.Authority != "" {
 		n++ // those of hosts are in the layers
 	}

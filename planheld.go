@@ -12,7 +12,7 @@ import (
 type MovedError struct {
 	// Plan is what it would do now.
 	Plan *Plan
-	// Moved names what the two plans differ in: objects, "image toolbox", "the tokens", "the certificates", "the Assembly".
+	// Moved names what the two plans differ in: objects, "image toolbox", "the tokens", "the certificates", "the deploy keys", "the Assembly".
 	Moved []string
 }
 
@@ -54,6 +54,7 @@ func (p *Plan) moved(now *Plan) []string {
 	if !reflect.DeepEqual(p.Certificates, now.Certificates) {
 		moved = append(moved, "the certificates")
 	}
+	moved = append(moved, movedDeployKeys(p.DeployKeys, now.DeployKeys)...)
 	if p.Assembly != now.Assembly {
 		moved = append(moved, "the Assembly")
 	}

@@ -34,6 +34,11 @@ func (p *Plan) String() string {
 		if layer.Name == layerInstance && p.Certificates != nil {
 			p.Certificates.write(&b)
 		}
+		if layer.Name == layerInstance {
+			for _, key := range p.DeployKeys {
+				key.write(&b)
+			}
+		}
 		layer.write(&b)
 	}
 	if p.Assembly.Hash != "" {

@@ -123,6 +123,7 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 		r.need("the Assembly", "", "configmaps", home, "", "get", "list", "create", "update")
 	}
 	c.modelRights(r)
+	c.deployKeyRights(ctx, r)
 	if err := c.sharedRights(ctx, r); err != nil {
 		return nil, err
 	}

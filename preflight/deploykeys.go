@@ -1,51 +1,133 @@
 package preflight
 
 import (
+	"context"
 	"fmt"
-	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"jr2.dev/jr2/config"
 )
 
-// deployKeys looks for the keys of repositories that Workflows bind over ssh (source: reference, 7.10). One finding for each Secret, or
-// for each repository that no entry of git.credentials gives a key.
-func (r *secretReader) deployKeys(inst *config.Instance) []Finding {
-	var findings []Finding
-	var asked []string
+// A DeployKey is a Secret with which bound repositories are cloned over ssh, as it was seen.
+type DeployKey struct {
+	// Secret is the name that git.credentials gives as sshKey.
+	Secret string
+	// Repos are the repositories that share it, in walk order.
+	Repos []config.Repo
+	// There says that the namespace holds it. What is in it nobody looks at.
+	There bool
+	// Unseen is why nobody could look, when the caller may not; then There says nothing.
+	Unseen error
+}
+
+// URLs are the addresses of its repositories, without passwords.
+func (k DeployKey) URLs() []string {
+	var urls []string
+	for _, repo := range k.Repos {
+		urls = append(urls, config.RedactURL(repo.URL))
+	}
+	return urls
+}
+
+// DeployKeys looks for the Secrets with which the repositories that Workflows bind are cloned over ssh (source: reference, 7.10), each once, in
+// walk order. That the caller may not read one is kept with it; any other error ends the look.
+func DeployKeys(ctx context.Context, secrets SecretGetter, inst *config.Instance, namespace string) ([]DeployKey, error) {
+	reader := secretReader{ctx: ctx, secrets: secrets, namespace: namespace, seen: map[string]*corev1.Secret{}}
+	keys, _ := boundKeys(inst)
+	reader.see(keys)
+	return keys, reader.err
+}
+
+// boundKeys sorts the repositories that are bound over ssh: those that share a Secret, and those that no entry of git.credentials gives one.
+func boundKeys(inst *config.Instance) (keys []DeployKey, keyless []config.Repo) {
+	at := map[string]int{}
 	for _, repo := range inst.BoundRepos() {
 		if repo.Scheme != "ssh" {
 			continue
 		}
 		credential, _ := inst.Git.Credential(repo)
 		name := credential.SecretName
-		switch {
-		case name == "":
-			findings = append(findings, keyless(repo))
-		case !slices.Contains(asked, name):
-			asked = append(asked, name)
-			if secret := r.get(name); secret == nil && r.err == nil {
-				findings = append(findings, r.noDeployKey(name, repo))
+		if name == "" {
+			keyless = append(keyless, repo)
+			continue
+		}
+		i, known := at[name]
+		if !known {
+			i = len(keys)
+			at[name] = i
+			keys = append(keys, DeployKey{Secret: name})
+		}
+		keys[i].Repos = append(keys[i].Repos, repo)
+	}
+	return keys, keyless
+}
+
+// see looks for each key, until an error that is not the lack of a right.
+func (r *secretReader) see(keys []DeployKey) {
+	for i := range keys {
+		if r.err != nil {
+			return
+		}
+		secret := r.get(keys[i].Secret)
+		keys[i].There = secret != nil
+		if apierrors.IsForbidden(r.err) {
+			keys[i].Unseen, r.err = r.err, nil
+		}
+	}
+}
+
+// deployKeys are the findings: one for each Secret that is missing or can't be looked at, and one for each repository without any. None refuses: a
+// converge asks for what is missing.
+func (r *secretReader) deployKeys(inst *config.Instance) []Finding {
+	var findings []Finding
+	keys, keyless := boundKeys(inst)
+	if r.err == nil {
+		r.see(keys)
+		for _, key := range keys {
+			switch {
+			case key.Unseen != nil:
+				findings = append(findings, r.unseenDeployKey(key))
+			case !key.There && r.err == nil:
+				findings = append(findings, r.noDeployKey(key))
 			}
 		}
+	}
+	for _, repo := range keyless {
+		findings = append(findings, withoutKey(repo))
 	}
 	return findings
 }
 
-func keyless(repo config.Repo) Finding {
+func withoutKey(repo config.Repo) Finding {
 	return Finding{
 		Severity: Warn, Code: CodeDeployKeyUnnamed, Object: "Repo " + repo.Identity,
 		Message: fmt.Sprintf("repo %s is cloned over ssh and no entry of git.credentials names an sshKey for it — the clone fails unless the host lets anybody in",
-			repo.URL),
+			config.RedactURL(repo.URL)),
 		Fix: fmt.Sprintf("git: { credentials: [{ match: %q, sshKey: \"jr2-git-ssh\" }] }", repo.Identity),
 	}
 }
 
-func (r *secretReader) noDeployKey(name string, repo config.Repo) Finding {
-	fix := fmt.Sprintf("kubectl -n %s create secret generic %s --from-file=identity=<path of a private key without a passphrase>", r.namespace, name)
+func (r *secretReader) noDeployKey(key DeployKey) Finding {
+	fix := DeployKeyFix(r.namespace, key.Secret)
 	return Finding{
-		Severity: Warn, Code: CodeDeployKeyMissing, Object: "Secret " + r.namespace + "/" + name,
-		Message: fmt.Sprintf("repo %s is cloned with the deploy key in Secret %q, which does not exist in namespace %q, so the clone fails — create it: %s",
-			repo.URL, name, r.namespace, fix),
+		Severity: Warn, Code: CodeDeployKeyMissing, Object: "Secret " + r.namespace + "/" + key.Secret,
+		Message: fmt.Sprintf("repo %s is cloned with the deploy key in Secret %q, which does not exist in namespace %q — a converge asks where it is to come from; or create it: %s",
+			strings.Join(key.URLs(), ", "), key.Secret, r.namespace, fix),
 		Fix: fix,
 	}
+}
+
+func (r *secretReader) unseenDeployKey(key DeployKey) Finding {
+	return Finding{
+		Severity: Note, Code: CodeNotLookedAt, Object: "Secret " + r.namespace + "/" + key.Secret,
+		Message: fmt.Sprintf("nobody could say whether the deploy key of repo %s is there, so none is made: %v", strings.Join(key.URLs(), ", "), key.Unseen),
+	}
+}
+
+// DeployKeyFix is the command that makes the Secret of a deploy key from a file.
+func DeployKeyFix(namespace, secret string) string {
+	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-file=identity=<path of a private key without a passphrase>", namespace, secret)
 }

@@ -29,6 +29,7 @@ func every() []event.Event {
 		event.WorkspacesOnOlderImages{}, event.ReposBound{}, event.Converged{},
 		event.DownStarted{}, event.NamespaceDeleting{}, event.NamespaceHeld{}, event.NamespaceGone{}, event.OperatorRemoved{},
 		event.LeftInPlace{}, event.Removed{},
+		event.DeployKeyNeeded{}, event.DeployKeyMade{}, event.DeployKeyReminder{},
 		event.RunStarted{}, event.WorkspaceEntered{}, event.PlacingWaiting{}, event.PlacingEnded{}, event.WorkspaceHeld{}, event.SandboxRemoved{},
 	}
 }

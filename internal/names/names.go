@@ -96,6 +96,10 @@ const (
 	BundleKey    = "bundle.crt"
 	UpstreamKey  = "upstream.crt"
 
+	// Those of a deploy key are Flux's. A third, known_hosts, is the user's to add.
+	DeployKeyPrivate = "identity"
+	DeployKeyPublic  = "identity.pub"
+
 	KeyInstanceToken = "JR2_INSTANCE_TOKEN"
 	KeySigningKey    = "JR2_SIGNING_KEY"
 	KeyHarnessToken  = "JR2_INSTANCE_HARNESS_TOKEN"

@@ -32,6 +32,9 @@ func Lines(e event.Event) []string {
 	if lines, ok := did(e); ok {
 		return lines
 	}
+	if lines, ok := deployKey(e); ok {
+		return lines
+	}
 	if lines, ok := down(e); ok {
 		return lines
 	}

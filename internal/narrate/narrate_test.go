@@ -73,6 +73,13 @@ func golden() []struct {
 			`held secret TRACKER: for t.example.com:8443, u.example.com:443, from key "token" of Secret tracker`},
 		{event.CertificateMade{Why: "there is none"}, `certificates: made the authority of held secrets (there is none)`},
 		{event.CertificateMade{Host: "t.example.com:8443", Why: "a new authority"}, `certificates: made that of t.example.com:8443 (a new authority)`},
+		{event.DeployKeyNeeded{Namespace: "team-a", Secret: "git-ssh", Repos: []string{"git@h.test:a.git", "git@h.test:b.git"}}, `deploy key: git@h.test:a.git, git@h.test:b.git is cloned over ssh with Secret "git-ssh", which is not there yet
+  warning: whoever may read Secrets in namespace "team-a" can read the private key there — let it open these repositories alone`},
+		{event.DeployKeyMade{Secret: "git-ssh", Repos: []string{"git@h.test:a.git"}, Generated: true, PublicKey: "ssh-ed25519 AAAA jr2", Fingerprint: "SHA256:x"},
+			"deploy key: generated SHA256:x in Secret \"git-ssh\" — add its public key to the deploy keys of git@h.test:a.git:\n  ssh-ed25519 AAAA jr2"},
+		{event.DeployKeyMade{Secret: "git-ssh", Repos: []string{"git@h.test:a.git"}, Fingerprint: "SHA256:x"}, `deploy key: the key SHA256:x is in Secret "git-ssh", for git@h.test:a.git`},
+		{event.DeployKeyReminder{Secret: "git-ssh", Repos: []string{"git@h.test:a.git", "git@h.test:b.git"}, PublicKey: "ssh-ed25519 AAAA jr2"},
+			"deploy key: unless you did, add the public key of Secret \"git-ssh\" to the deploy keys of git@h.test:a.git and git@h.test:b.git, or to an account that may read them all:\n  ssh-ed25519 AAAA jr2"},
 		{event.ModelsSkipped{Reason: "no Agent names a model"}, `models: none asked — no Agent names a model`},
 		{event.ModelAsked{Model: "local/qwen", BaseURL: "http://10.0.0.7:11434/v1"}, `model "local/qwen": asking http://10.0.0.7:11434/v1 from a pod`},
 		{event.ModelAnswered{Model: "local/qwen"}, `model "local/qwen": answers, and calls a tool`},
