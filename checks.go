@@ -126,7 +126,7 @@ func (k *checking) looks() []lookStep {
 func (k *checking) all(ctx context.Context) error {
 	looks := k.looks()
 	for _, look := range looks {
-		if slices.ContainsFunc(look.needs, func(name string) bool { return k.failed[name] }) {
+		if slices.ContainsFunc(look.needs, func(name string) bool { return k.failed[name] }) || k.standsOnFault(look.name) {
 			k.failed[look.name] = true
 			continue
 		}

@@ -97,7 +97,7 @@ func (d *down) readInstance(ctx context.Context) (*config.Instance, error) {
 		return nil, err
 	}
 	inst, err := config.Load(ctx, config.LoadOptions{Dir: root, Env: d.env, Isolate: d.opts.Isolate})
-	if inst == nil {
+	if inst == nil || inst.Name == "" {
 		return nil, err
 	}
 	return inst, nil

@@ -11,15 +11,29 @@ import (
 	"jr2.dev/jr2/preflight"
 )
 
-// load reads .env and the Instance, and opens the converge. What is wrong with the Workflows is told after the typecheck, because a type
-// error explains more than what it leads to.
+// load reads .env and the Instance, and opens the converge. What is wrong with Workflows alone is told after the typecheck, because a type
+// error explains more than what it leads to; a field at fault ends a converge here, with all that was found. A check goes on with what could be read.
 func (c *converge) load(ctx context.Context) error {
+	if err := c.readInstance(ctx); err != nil {
+		return err
+	}
+	c.faults = faultyFields(c.unread)
+	if len(c.faults) > 0 && !c.whole {
+		return c.unread
+	}
+	c.input.Instance = c.inst
+	if c.faulty("name") {
+		return nil // of no cluster's namespace can anybody say that it is this Instance's
+	}
+	return c.start()
+}
+
+// readInstance reads the Instance, in part when that is all that can be read.
+func (c *converge) readInstance(ctx context.Context) error {
 	if c.opts.Instance != nil {
 		c.env, c.inst = c.opts.Env, withDefaults(c.opts.Instance)
-		if err := config.Validate(c.inst); err != nil {
-			return err
-		}
-		return c.start()
+		c.unread = config.Validate(c.inst)
+		return nil
 	}
 	root, err := config.FindRoot(c.opts.Dir)
 	if err != nil {
@@ -32,7 +46,7 @@ func (c *converge) load(ctx context.Context) error {
 	if c.inst == nil {
 		return c.unread
 	}
-	return c.start()
+	return nil
 }
 
 // withDefaults fills in what Load would: the caller's value stays as it is.
@@ -92,10 +106,15 @@ func (c *converge) readWhole(context.Context) error {
 	if c.unread != nil {
 		return c.unread
 	}
+	c.noteReading()
+	return nil
+}
+
+// noteReading tells the notes of the reading.
+func (c *converge) noteReading() {
 	for _, note := range c.inst.Notes {
 		c.note(preflight.Finding{Severity: preflight.Note, Code: preflight.CodeInstanceNote, Object: "Instance " + c.inst.Name, Message: note})
 	}
-	return nil
 }
 
 // partsBound refuses parts of Workflows that nobody bound.

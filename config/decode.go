@@ -18,6 +18,7 @@ const (
 	hintCatalog    = "harness.catalog: { \"<provider id>\": { baseUrl } }"
 	hintSandbox    = "sandbox: { nodeSelector?, tolerations?, resources? }, in the shapes of the pod spec (ADR-0052)"
 	hintResources  = "{ limits: { memory?, cpu? } } with quantities above zero, such as \"2Gi\" and \"500m\" (ADR-0060)"
+	hintClasses    = "{ control?, sandbox? }, each the name of an existing PriorityClass (ADR-0060)" // as the fixed sentence has it
 	hintName       = "name: a DNS label (lower-case letters, digits and \"-\", at most 63), because it becomes a namespace and part of image names"
 	hintOperator   = "operator: { manage? }"
 	hintPlatforms  = "platforms: docker platform strings, such as [\"linux/amd64\"]"
@@ -25,7 +26,8 @@ const (
 	hintToleration = "tolerations: [{ key?, operator?, value?, effect?, tolerationSeconds? }], in the shape of the pod spec (ADR-0052)"
 )
 
-// decodeConfig makes an Instance out of the default export. The first problem is a *FieldError.
+// decodeConfig makes an Instance out of the default export. With *FieldErrors comes what could be read beside them; the name is empty when nobody
+// can say it. nil comes only with an error of another kind.
 func decodeConfig(file string, text json.RawMessage) (*Instance, error) {
 	var top struct {
 		Value any `json:"value"`
@@ -39,30 +41,35 @@ func decodeConfig(file string, text json.RawMessage) (*Instance, error) {
 	config := field{d: d, hint: hintExport, value: top.Value, present: true}
 	if top.Value == nil {
 		config.refuse("has no default export")
-		return nil, d.err
+		return &Instance{File: file, unread: d.unread}, together(d.errs...)
 	}
 	config.known(false, "name", "git", "registry", "kitRegistry", "platforms", "sandbox", "priorityClasses", "secrets", "harness", "operator")
 	inst := &Instance{
 		File:            file,
-		Name:            filepath.Base(filepath.Dir(file)),
+		Name:            decodeName(config.at("name").hinted(hintName), filepath.Base(filepath.Dir(file))),
 		Git:             decodeGit(config.at("git").hinted(hintGit)),
 		Registry:        config.at("registry").hinted(hintRegistry).optional(),
 		KitRegistry:     config.at("kitRegistry").hinted(hintRegistry).optional(),
 		Platforms:       config.at("platforms").hinted(hintPlatforms).strings(),
 		Sandbox:         decodeSandbox(config.at("sandbox").hinted(hintSandbox)),
-		PriorityClasses: decodePriorityClasses(config.at("priorityClasses")),
+		PriorityClasses: decodePriorityClasses(config.at("priorityClasses").hinted(hintClasses)),
 		Secrets:         decodeSecrets(config.at("secrets").hinted(hintSecrets)),
 		Harness:         decodeHarness(config.at("harness").hinted(hintHarness)),
 		Operator:        decodeOperator(config.at("operator").hinted(hintOperator)),
 	}
-	if name := config.at("name").hinted(hintName).optional(); name != nil {
-		inst.Name = *name
+	inst.Notes, inst.unread = d.notes, d.unread
+	return inst, together(d.errs...)
+}
+
+// decodeName gives the name of the folder when the configuration names none. One that can't be read must not make it another Instance.
+func decodeName(f field, folder string) string {
+	switch name := f.optional(); {
+	case name != nil:
+		return *name
+	case f.present || f.echo:
+		return ""
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	inst.Notes = d.notes
-	return inst, nil
+	return folder
 }
 
 func decodeGit(f field) (git Git) {
@@ -78,7 +85,7 @@ func decodeGit(f field) (git Git) {
 
 // needed is a string that must be there and hold something.
 func needed(f field) string {
-	if !f.present && f.d.err == nil {
+	if !f.present {
 		f.refuse("is missing")
 	}
 	return filled(f)
@@ -101,7 +108,6 @@ func decodeSandbox(f field) Sandbox {
 	out := Sandbox{NodeSelector: f.at("nodeSelector").stringMap()}
 	for _, entry := range f.at("tolerations").hinted(hintToleration).items() {
 		var toleration corev1.Toleration
-		entry.known(true, "key", "operator", "value", "effect", "tolerationSeconds")
 		entry.into(&toleration)
 		out.Tolerations = append(out.Tolerations, toleration)
 	}
@@ -115,7 +121,11 @@ func decodeSize(f field) (out Limits) {
 	if _, found := entries["requests"]; found {
 		f.at("requests").refuse("is not stated: every request equals its limit")
 	}
-	f.known(true, "limits")
+	if _, found := entries["requests"]; !found {
+		f.known(true, "limits")
+	} else {
+		f.known(true, "limits", "requests")
+	}
 	limits := f.at("limits")
 	limits.known(true, "memory", "cpu")
 	out.Memory = decodeQuantity(limits.at("memory"), ParseMemory)
@@ -160,14 +170,25 @@ func decodeSecrets(f field) (out []HeldSecret) {
 			Hosts: entry.at("hosts").strings(), Headers: entry.at("headers").strings(), Paths: entry.at("paths").strings(),
 		}
 		if from := entry.at("valueFrom"); from.present {
-			from.known(true, "secretKeyRef")
-			ref := from.at("secretKeyRef")
-			ref.known(true, "name", "key")
-			held.ValueFrom = &SecretKeyRef{Name: needed(ref.at("name")), Key: needed(ref.at("key"))}
+			held.ValueFrom = decodeKeyRef(from)
 		}
 		out = append(out, held)
 	}
 	return out
+}
+
+func decodeKeyRef(from field) *SecretKeyRef {
+	right := from.known(true, "secretKeyRef")
+	ref := from.at("secretKeyRef")
+	if !ref.present {
+		if right {
+			ref.refuse("is missing")
+		}
+		from.d.unread = append(from.d.unread, from.path)
+		return &SecretKeyRef{}
+	}
+	ref.known(true, "name", "key")
+	return &SecretKeyRef{Name: needed(ref.at("name")), Key: needed(ref.at("key"))}
 }
 
 func decodeOperator(f field) Operator {

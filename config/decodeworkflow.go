@@ -33,37 +33,49 @@ type (
 	}
 )
 
-// decodeWorkflows reads what the walk recorded. The text comes out of the evaluator, so its shape is checked like any input.
-func decodeWorkflows(root string, text json.RawMessage, notes *[]string) ([]Workflow, error) {
+// decodeWorkflows reads what the walk recorded. The text comes out of the evaluator, so its shape is checked like any input. A Workflow at fault is
+// left out.
+func decodeWorkflows(inst *Instance, text json.RawMessage) error {
+	if text == nil {
+		return nil // nothing could be walked, which is told
+	}
 	var records []walked
 	reader := json.NewDecoder(bytes.NewReader(text))
 	reader.UseNumber()
 	if err := reader.Decode(&records); err != nil {
-		return nil, fmt.Errorf("%s: the walk gave no records: %w", root, err)
+		return fmt.Errorf("%s: the walk gave no records: %w", inst.Root, err)
 	}
-	var out []Workflow
+	var errs []error
 	for _, record := range records {
-		wf := Workflow{
-			Name: record.Name, File: workflowFile(root, record.Name), MachineID: record.MachineID, HasDoor: record.HasDoor,
-			Agents: record.Agents, OpenParts: slices.Concat(record.RepoParts, record.AgentParts),
-		}
-		for _, seat := range record.Workspaces {
-			ws := Workspace{Path: seat.Path, Image: seat.Image, User: seat.User, Repos: seat.Repos}
-			var err error
-			if ws.Size, err = seat.Size.limits(); err == nil {
-				ws.UserSize, err = seat.UserSize.limits()
-			}
-			if err != nil {
-				return nil, &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "W11", Problem: err.Error()}
-			}
-			wf.Workspaces = append(wf.Workspaces, ws)
+		wf, err := record.workflow(inst.Root)
+		if err != nil {
+			errs = append(errs, &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "W11", Problem: err.Error()})
+			continue
 		}
 		for _, note := range record.Notes {
-			*notes = append(*notes, fmt.Sprintf("workflow %q: %s", wf.Name, note))
+			inst.Notes = append(inst.Notes, fmt.Sprintf("workflow %q: %s", wf.Name, note))
 		}
-		out = append(out, wf)
+		inst.Workflows = append(inst.Workflows, wf)
 	}
-	return out, nil
+	return together(errs...)
+}
+
+func (record walked) workflow(root string) (wf Workflow, err error) {
+	wf = Workflow{
+		Name: record.Name, File: workflowFile(root, record.Name), MachineID: record.MachineID, HasDoor: record.HasDoor,
+		Agents: record.Agents, OpenParts: slices.Concat(record.RepoParts, record.AgentParts),
+	}
+	for _, seat := range record.Workspaces {
+		ws := Workspace{Path: seat.Path, Image: seat.Image, User: seat.User, Repos: seat.Repos}
+		if ws.Size, err = seat.Size.limits(); err != nil {
+			return wf, err
+		}
+		if ws.UserSize, err = seat.UserSize.limits(); err != nil {
+			return wf, err
+		}
+		wf.Workspaces = append(wf.Workspaces, ws)
+	}
+	return wf, nil
 }
 
 func (s walkedSize) limits() (Limits, error) {

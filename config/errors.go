@@ -24,7 +24,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("no %s in %s or in a folder above it — run this in an Instance folder, or name one", ConfigFile, fileName(e.Dir))
 }
 
-// A FieldError is the first problem of a configuration. Its text has the form that the source document fixes:
+// A FieldError is one problem of a configuration. Its text has the form that the source document fixes:
 // "<file> at <path>: <problem> — <hint>".
 type FieldError struct {
 	// File is the absolute path of jr2.config.ts; empty for an Instance given as a Go value.
@@ -32,7 +32,10 @@ type FieldError struct {
 	// Path is the field as one writes it: "git.credentials[0].match". Empty for the default export itself.
 	Path    string
 	Problem string
-	Hint    string
+	// Hint is what the section wants, or what to do.
+	Hint string
+	// Rule is "R1" … "R13" for the rules of held secrets; empty for the shape of a field.
+	Rule string
 }
 
 func (e *FieldError) Error() string {

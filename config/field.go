@@ -1,9 +1,7 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/big"
 	"regexp"
@@ -12,11 +10,13 @@ import (
 	"strings"
 )
 
-// A decoder walks a configuration as data and keeps the first problem.
+// A decoder walks a configuration as data and keeps what is wrong with it.
 type decoder struct {
-	file  string
-	err   *FieldError
-	notes []string
+	file string
+	errs []error
+	// unread are the paths of fields whose values could not be taken.
+	unread []string
+	notes  []string
 }
 
 // A field is a value of the configuration and where it stands. A present field may hold null.
@@ -26,12 +26,22 @@ type field struct {
 	hint    string
 	value   any
 	present bool
+	// echo says that the value around it was refused as a whole, so that nothing is to be told of this one.
+	echo bool
 }
 
-// refuse keeps the first problem; the ones after it are most often its echo.
+// refuse keeps a problem of a value that can't be taken.
 func (f field) refuse(format string, args ...any) {
-	if f.d.err == nil {
-		f.d.err = &FieldError{File: f.d.file, Path: f.path, Problem: fmt.Sprintf(format, args...), Hint: f.hint}
+	f.tell(format, args...)
+	if !f.echo {
+		f.d.unread = append(f.d.unread, f.path)
+	}
+}
+
+// tell keeps a problem that leaves the value readable.
+func (f field) tell(format string, args ...any) {
+	if !f.echo {
+		f.d.errs = append(f.d.errs, &FieldError{File: f.d.file, Path: f.path, Problem: fmt.Sprintf(format, args...), Hint: f.hint})
 	}
 }
 
@@ -75,15 +85,17 @@ func (f field) object() map[string]any {
 	return f.value.(map[string]any)
 }
 
-// known refuses, or notes, the first key that is none of keys.
-func (f field) known(strict bool, keys ...string) {
+// known refuses, or notes, each key that is none of keys, and says whether there was none.
+func (f field) known(strict bool, keys ...string) bool {
+	all := true
 	for _, key := range sortedKeys(f.object()) {
 		if slices.Contains(keys, key) {
 			continue
 		}
+		all = false
 		if strict {
-			f.refuse("unrecognized key %q", clip(key))
-			return
+			f.tell("unrecognized key %q", clip(key))
+			continue
 		}
 		at := "the configuration"
 		if f.path != "" {
@@ -91,13 +103,14 @@ func (f field) known(strict bool, keys ...string) {
 		}
 		f.d.notes = append(f.d.notes, fmt.Sprintf("%s: %s has the key %q, which means nothing here — %s", f.d.file, at, clip(key), strings.Join(keys, ", ")))
 	}
+	return all
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
 
 // at gives a property of an object.
 func (f field) at(key string) field {
-	child := field{d: f.d, hint: f.hint, path: joinPath(f.path, key)}
+	child := field{d: f.d, hint: f.hint, path: joinPath(f.path, key), echo: f.echo || f.present && !isObject(f.value)}
 	if isObject(f.value) {
 		child.value, child.present = f.value.(map[string]any)[key]
 	}
@@ -132,7 +145,7 @@ func (f field) items() []field {
 	}
 	out := make([]field, len(list))
 	for i, v := range list {
-		out[i] = field{d: f.d, hint: f.hint, path: fmt.Sprintf("%s[%d]", f.path, i), value: v, present: true}
+		out[i] = field{d: f.d, hint: f.hint, path: fmt.Sprintf("%s[%d]", f.path, i), value: v, present: true, echo: f.echo}
 	}
 	return out
 }
@@ -179,6 +192,11 @@ func (f field) boolean() *bool {
 
 // count gives a whole number that is more than zero; 0 when absent.
 func (f field) count() int64 {
+	return f.whole("a whole number above zero", 1)
+}
+
+// whole gives a whole number that is not less than least; 0 when it is absent or was refused. what says in words which numbers are wanted.
+func (f field) whole(what string, least int64) int64 {
 	if !f.present {
 		return 0
 	}
@@ -187,13 +205,12 @@ func (f field) count() int64 {
 		f.want("number")
 		return 0
 	}
-	if len(number) > 30 {
-		f.refuse("want a whole number above zero")
-		return 0
+	r := new(big.Rat)
+	if len(number) <= 30 { // a longer one would have to be expanded
+		r, ok = r.SetString(number.String())
 	}
-	r, ok := new(big.Rat).SetString(number.String())
-	if !ok || !r.IsInt() || !r.Num().IsInt64() || r.Sign() <= 0 {
-		f.refuse("want a whole number above zero, got %s", number)
+	if !ok || len(number) > 30 || !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() < least {
+		f.refuse("want %s, got %s", what, clip(number.String()))
 		return 0
 	}
 	return r.Num().Int64()
@@ -221,47 +238,6 @@ func (f field) stringMap() map[string]string {
 		out[key] = f.at(key).str()
 	}
 	return out
-}
-
-// into reads a part whose shape is Kubernetes' own; its types and keys are checked by the API's Go types.
-func (f field) into(target any) {
-	if f.object() == nil {
-		return
-	}
-	text, err := json.Marshal(f.value)
-	if err != nil {
-		f.refuse("%v", err)
-		return
-	}
-	reader := json.NewDecoder(bytes.NewReader(text))
-	reader.DisallowUnknownFields()
-	err = reader.Decode(target)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-	case errors.As(err, &wrong):
-		at := f
-		if wrong.Field != "" {
-			at.path += "." + wrong.Field
-		}
-		at.refuse("want %s, got %s", goKind(wrong), strings.Replace(strings.Replace(wrong.Value, "bool", "boolean", 1), "array", "list", 1))
-	default:
-		f.refuse("%s", strings.Replace(strings.TrimPrefix(err.Error(), "json: "), "unknown field", "unrecognized key", 1))
-	}
-}
-
-func goKind(wrong *json.UnmarshalTypeError) string {
-	switch wrong.Type.Kind().String() {
-	case "string":
-		return "string"
-	case "bool":
-		return "boolean"
-	case "slice":
-		return "list"
-	case "struct", "map", "ptr":
-		return "object"
-	}
-	return "number"
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -22,37 +21,43 @@ type gathered struct {
 	notes      []string
 }
 
-// gather bundles and evaluates the configuration, then the Workflows. An error comes with what was gathered before it.
+// gather bundles and evaluates the configuration, then the Workflows. What it could gather comes with the errors.
 func gather(ctx context.Context, fence *fence, opts LoadOptions) (gathered, error) {
 	found := gathered{configFile: filepath.Join(fence.root, ConfigFile)}
 	box := sandbox{env: opts.Env, root: fence.root, memory: opts.MemoryLimit}
 
-	text, _, err := evaluateEntry(ctx, fence, box, configEntry(found.configFile), nil)
-	if err != nil {
-		return found, err
+	text, _, configErr := evaluateEntry(ctx, fence, box, configEntry(found.configFile), nil)
+	if configErr == nil {
+		found.config = json.RawMessage(text)
 	}
-	found.config = json.RawMessage(text)
-
 	names, err := discover(fence.root)
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
+		return found, together(configErr, err)
+	}
+	named, err := wellNamed(fence.root, names)
+	read, readErr := readWorkflows(ctx, fence, box, named)
+	err = together(configErr, err, readErr)
+	if configErr != nil {
 		return found, err
 	}
+	found.workflows, found.notes = read.text, read.notes()
+	modules, modulesErr := bundleModules(ctx, fence, read.names)
+	found.modules = modules
+	return found, together(err, modulesErr)
+}
+
+// wellNamed leaves out the Workflows whose names can't be used.
+func wellNamed(root string, names []string) ([]string, error) {
+	var named []string
+	var errs []error
 	for _, name := range names {
-		if err := checkWorkflowName(workflowFile(fence.root, name), name); err != nil {
-			return found, err
+		err := checkWorkflowName(workflowFile(root, name), name)
+		if err == nil {
+			named = append(named, name)
 		}
+		errs = append(errs, err)
 	}
-	found.workflows = json.RawMessage("[]")
-	if len(names) > 0 {
-		text, b, err := evaluateEntry(ctx, fence, box, workflowsEntry(fence.root, names), names)
-		if err != nil {
-			return found, err
-		}
-		found.workflows = json.RawMessage(text)
-		found.notes = b.notes()
-	}
-	found.modules, err = bundleModules(ctx, fence, names)
-	return found, err
+	return named, together(errs...)
 }
 
 func workflowFile(root, name string) string { return filepath.Join(root, workflowsDir, name+".ts") }
@@ -93,8 +98,11 @@ func asModuleError(root string, err error, names []string) error {
 		return err
 	}
 	out := &ModuleError{Rule: "bound", Problem: err.Error(), Err: err}
-	if len(names) == 0 {
+	switch len(names) {
+	case 0:
 		out.File = filepath.Join(root, ConfigFile)
+	case 1:
+		out.File, out.Workflow = workflowFile(root, names[0]), names[0]
 	}
 	return out
 }
@@ -135,28 +143,4 @@ func placeError(root string, s script, err error, names []string) error {
 		break
 	}
 	return out
-}
-
-// notes says what stood in for a package, and which modules read the environment.
-func (b *bundler) notes() []string {
-	var notes []string
-	if len(b.stubs) > 0 {
-		var names []string
-		for name := range b.stubs {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		notes = append(notes, fmt.Sprintf("%s: not installed in the Instance folder, so stand-ins were used while its Workflows were read — "+
-			"what only the real package finds is found by the Orchestrator", strings.Join(names, ", ")))
-	}
-	var files []string
-	for file := range b.readsEnv {
-		files = append(files, file)
-	}
-	slices.Sort(files)
-	for _, file := range files {
-		notes = append(notes, fmt.Sprintf("%s reads process.env — the Orchestrator evaluates it again in the cluster, where neither the shell nor .env exists, "+
-			"so what it says may differ there", file))
-	}
-	return notes
 }

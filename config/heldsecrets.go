@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -65,161 +64,142 @@ func (s HeldSecret) Bindings() (hosts []HostPort, headers []string, err error) {
 	return hosts, headers, nil
 }
 
-// CheckHeldSecrets applies the rules of held secrets that need nothing but the configuration: names, values, hosts, headers, paths,
-// and that no value also reaches the Harness by another way. Each secret's first problem is a *FieldError, several are joined; a value is never part of it.
+// CheckHeldSecrets applies the rules of held secrets that need nothing but the configuration and the Workflows: names, values, hosts, headers, paths,
+// that no value also reaches the Harness by another way, and that a model's key may go where its Agents call. All problems come at once, one a
+// line, as *FieldErrors with the name of their rule (source: reference, 4.5); a value is never part of one. Where the rest of a rule needs the
+// cluster, package preflight has it: R1 and R13 of what stands in a Secret or ConfigMap, and R10.
 //
 // A converge calls it before it writes anything. Load and Validate do not, because the Orchestrator loads the same file where
 // neither the shell nor .env exists, so no value does.
 func CheckHeldSecrets(inst *Instance) error {
-	bound := map[string]string{} // "host:port header" → the secret that has it
+	p := &problems{inst: inst}
+	bound := binding{}
 	names := map[string]bool{}
-	var errs []error
 	for i, held := range inst.Secrets {
-		errs = append(errs, checkHeld(inst, fmt.Sprintf("secrets[%d]", i), held, names, bound))
+		path := fmt.Sprintf("secrets[%d]", i)
+		checkHeldName(p, path, held, names)
+		checkHeldValue(p, path, held)
+		checkHeldHosts(p, path, held, bound)
+		checkHeldHeaders(p, path, held)
+		checkHeldPaths(p, path, held)
 	}
-	return errors.Join(append(errs, checkProviderKey(inst), checkHarnessReach(inst, names))...)
+	checkModelHosts(p)
+	checkProviderKey(p, bound)
+	checkCatalogReach(p)
+	checkHarnessReach(p, names)
+	return together(inFieldOrder(p.errs)...)
 }
 
-func checkHeld(inst *Instance, path string, held HeldSecret, names map[string]bool, bound map[string]string) error {
-	for _, check := range []func(*Instance, string, HeldSecret) error{checkHeldName, checkHeldValue, checkHeldHeaders, checkHeldPaths} {
-		if err := check(inst, path, held); err != nil {
-			return err
-		}
-	}
-	if names[held.Name] {
-		return inst.problem(hintSecrets, path+".name", "%q is held twice", held.Name)
+func checkHeldName(p *problems, path string, held HeldSecret, names map[string]bool) {
+	switch {
+	case strings.HasPrefix(held.Name, kitPrefix):
+		p.rule("R2", "give it a name that does not start with JR2_ (ADR-0059)", path+".name", "%q starts with JR2_, which is the Kit's own", clip(held.Name))
+	case slices.Contains(trustVariables(), held.Name):
+		p.rule("R2", "give it another name (ADR-0059)", path+".name", "%q is a proxy or trust variable, which held secrets set themselves", held.Name)
+	case names[held.Name]:
+		p.rule("R3", "remove one of the two, or give it another name (ADR-0059)", path+".name", "%q is held twice", clip(held.Name))
 	}
 	names[held.Name] = true
-	return checkHeldHosts(inst, path, held, bound)
 }
 
-func checkHeldName(inst *Instance, path string, held HeldSecret) error {
-	if strings.HasPrefix(held.Name, "JR2_") {
-		return inst.problem(hintSecrets, path+".name", "%q starts with JR2_, which is the Kit's own", clip(held.Name))
-	}
-	if slices.Contains(trustVariables(), held.Name) {
-		return inst.problem(hintSecrets, path+".name", "%q is a proxy or trust variable, which held secrets set themselves", held.Name)
-	}
-	return nil
-}
-
-func checkHeldValue(inst *Instance, path string, held HeldSecret) error {
-	if held.Value.Present() == (held.ValueFrom != nil) {
-		if held.ValueFrom != nil {
-			return inst.problem(hintSecrets, path, "has both value and valueFrom")
+func checkHeldValue(p *problems, path string, held HeldSecret) {
+	switch {
+	case held.Value.Present() && held.ValueFrom != nil:
+		p.rule("R4", hintSecrets, path, bothValues)
+	case !held.Value.Present() && held.ValueFrom == nil:
+		if !slices.Contains(p.inst.unread, path+".value") {
+			p.rule("R4", "set it in the shell or in .env, or name a Secret: valueFrom: { secretKeyRef: { name, key } } (ADR-0059)", path,
+				"has neither value nor valueFrom — is the variable that the value comes from set?")
 		}
-		return inst.problem(hintSecrets, path, "has neither value nor valueFrom — is the variable that the value comes from set?")
+	case held.ValueFrom == nil:
+		checkValue(p, path+".value", held.Value)
 	}
-	if held.ValueFrom != nil {
-		return nil
-	}
-	if why := valueProblem(held.Value); why != "" {
-		return inst.problem(hintSecrets, path+".value", "%s", why)
-	}
-	return nil
 }
 
-// valueProblem says what is wrong with a value that travels in a header, without showing it.
-func valueProblem(secret Secret) string {
+// checkValue says what is wrong with a value that travels in a header, without showing it.
+func checkValue(p *problems, path string, secret Secret) {
 	value := secret.Reveal()
 	switch {
 	case value == "":
-		return "is empty"
+		p.rule("R4", "give the variable that it comes from a value (ADR-0059)", path, "is empty")
 	case strings.TrimSpace(value) != value:
-		return "starts or ends with a blank"
+		p.rule("R4", "take the blanks and line breaks off its ends (ADR-0059)", path, "starts or ends with a blank")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-		return "holds a byte that is no printable ASCII"
+		p.rule("R4", "a value travels in a header of a request, so it is printable ASCII (ADR-0059)", path, "holds a byte that is no printable ASCII")
 	}
-	return ""
 }
 
-func checkHeldHeaders(inst *Instance, path string, held HeldSecret) error {
+func checkHeldHeaders(p *problems, path string, held HeldSecret) {
+	const hint = "headers: names of request headers in lower case, each once, or none for the usual four: authorization, x-api-key, x-goog-api-key, api-key (ADR-0059)"
 	for n, header := range held.Headers {
 		at := fmt.Sprintf("%s.headers[%d]", path, n)
 		switch {
 		case !headerName.MatchString(header):
-			return inst.problem(hintSecrets, at, "%q is no header name in lower case", clip(header))
+			p.rule("R6", hint, at, "%q is no header name in lower case", clip(header))
 		case slices.Contains(routingHeaders(), header) || strings.HasPrefix(header, "proxy-"):
-			return inst.problem(hintSecrets, at, "%q frames or routes the request", clip(header))
+			p.rule("R6", hint, at, "%q frames or routes the request", clip(header))
 		case slices.Contains(held.Headers[:n], header):
-			return inst.problem(hintSecrets, at, "%q is there twice", clip(header))
+			p.rule("R6", hint, at, "%q is there twice", clip(header))
 		}
 	}
-	return nil
 }
 
-func checkHeldPaths(inst *Instance, path string, held HeldSecret) error {
+func checkHeldPaths(p *problems, path string, held HeldSecret) {
+	const hint = "paths: plain prefixes such as \"/v1/\", or none for every path (ADR-0059)"
 	for n, prefix := range held.Paths {
 		at := fmt.Sprintf("%s.paths[%d]", path, n)
 		if !strings.HasPrefix(prefix, "/") {
-			return inst.problem(hintSecrets, at, "%q does not start with \"/\"", clip(prefix))
+			p.rule("R12", hint, at, "%q does not start with \"/\"", clip(prefix))
+			continue
 		}
 		for _, trick := range []string{"..", ";", `\`, "%2e", "%2f", "%5c"} {
 			if strings.Contains(strings.ToLower(prefix), trick) {
-				return inst.problem(hintSecrets, at, "%q holds %q, which another program may read as another path", clip(prefix), trick)
+				p.rule("R12", hint, at, "%q holds %q, which another program may read as another path", clip(prefix), trick)
+				break
 			}
 		}
 	}
-	return nil
 }
 
-func checkHeldHosts(inst *Instance, path string, held HeldSecret, bound map[string]string) error {
+const hintHosts = "hosts: [\"host\", \"host:port\", \"[v6]:port\" or \"https://…\"], without wildcards (ADR-0059)"
+
+func checkHeldHosts(p *problems, path string, held HeldSecret, bound binding) {
+	sound := true
 	for n, entry := range held.Hosts {
 		if _, err := ParseHost(entry); err != nil {
-			return inst.problem(hintSecrets, fmt.Sprintf("%s.hosts[%d]", path, n), "%v", err)
+			sound = false
+			p.rule("R5", hintHosts, fmt.Sprintf("%s.hosts[%d]", path, n), "%v", err)
 		}
 	}
 	hosts, headers, err := held.Bindings()
-	if err != nil {
-		return err
+	switch {
+	case !sound || err != nil:
+	case len(hosts) == 0:
+		p.rule("R5", hintHosts, path+".hosts", "is missing, and %q has no host of its own", clip(held.Name))
+	default:
+		bound.take(p, path+".hosts", held.Name, hosts, headers)
 	}
-	if len(hosts) == 0 {
-		return inst.problem(hintSecrets, path+".hosts", "is missing, and %q has no host of its own", held.Name)
-	}
+}
+
+// A binding is which secret has which header toward which endpoint: "host:port header" → the name of the secret.
+type binding map[string]string
+
+// take refuses the first endpoint and header that another secret has: which of the two a request is to carry is nobody's guess.
+func (b binding) take(p *problems, path, name string, hosts []HostPort, headers []string) {
+	told := false
 	for _, host := range hosts {
 		for _, header := range headers {
 			key := host.String() + " " + header
-			if other, taken := bound[key]; taken && other != held.Name {
-				return inst.problem(hintSecrets, path+".hosts", "%s gets %q already in the header %q", host, other, header)
+			other, taken := b[key]
+			if !taken {
+				b[key] = name
+				continue
 			}
-			bound[key] = held.Name
+			if other != name && !told {
+				told = true
+				p.rule("R5", fmt.Sprintf("give %q or %q other hosts, or headers of its own (ADR-0059)", clip(other), clip(name)), path,
+					"%s gets %q already in the header %q", host, clip(other), header)
+			}
 		}
 	}
-	return nil
-}
-
-// checkProviderKey holds the key of a custom provider to the same rules as any held secret.
-func checkProviderKey(inst *Instance) error {
-	if p := inst.Harness.Provider; p != nil && p.APIKey.Present() {
-		if why := valueProblem(p.APIKey); why != "" {
-			return inst.problem(hintHarness, "harness.provider.apiKey", "%s", why)
-		}
-		switch _, err := ParseHost(p.BaseURL); {
-		case hasUserinfo(p.BaseURL):
-			return inst.problem(hintHarness, "harness.provider.baseUrl", "%s", userinfoProblem(p.BaseURL))
-		case !isHTTPS(p.BaseURL):
-			return inst.problem(hintHarness, "harness.provider.baseUrl", "%q is no https url, and apiKey would go there in the clear", clip(RedactURL(p.BaseURL)))
-		case err != nil:
-			return inst.problem(hintHarness, "harness.provider.baseUrl", "%v", err)
-		}
-	}
-	for _, id := range sortedKeys(inst.Harness.Catalog) {
-		path := joinPath("harness.catalog", id)
-		base := inst.Harness.Catalog[id].BaseURL
-		if hasUserinfo(base) {
-			return inst.problem(hintCatalog, path+".baseUrl", "%s", userinfoProblem(base))
-		}
-		if !isHTTPS(base) {
-			return inst.problem(hintCatalog, path+".baseUrl", "%q is no https url", clip(RedactURL(base)))
-		}
-		if p := inst.Harness.Provider; p != nil && p.ID == id {
-			return inst.problem(hintCatalog, path, "is the id of harness.provider, which has a baseUrl of its own")
-		}
-	}
-	return nil
-}
-
-func isHTTPS(text string) bool {
-	_, ok := cutPrefixFold(text, "https://")
-	return ok
 }

@@ -87,3 +87,14 @@ func refused(t *testing.T, dir, rule string, words ...string) *config.ModuleErro
 	}
 	return module
 }
+
+// lines are the texts of all problems that an error puts together.
+func lines(err error) []string {
+	if several, ok := err.(interface{ Messages() []string }); ok {
+		return several.Messages()
+	}
+	if err == nil {
+		return nil
+	}
+	return []string{err.Error()}
+}

@@ -40,6 +40,9 @@ type Instance struct {
 	DefaultImage string `json:"defaultImage,omitempty"`
 	// Notes are warnings found while loading, each one line: they never stop a converge.
 	Notes []string `json:"notes,omitempty"`
+
+	// unread are the fields that Load refused and left out, by their paths. What a rule says of them would be an echo.
+	unread []string
 }
 
 // Module is one bundled module of the Instance.

@@ -32,7 +32,7 @@ type (
 		Workflows json.RawMessage `json:"workflows,omitempty"`
 		Modules   []Module        `json:"modules,omitempty"`
 		Notes     []string        `json:"notes,omitempty"`
-		Failed    *isolatedError  `json:"failed,omitempty"`
+		Failed    []isolatedError `json:"failed,omitempty"`
 	}
 	isolatedError struct {
 		Module  *ModuleError  `json:"module,omitempty"` // without Err
@@ -68,8 +68,8 @@ func ServeIsolated(ctx context.Context, in io.Reader, out io.Writer) error {
 		found, err = gather(ctx, fence, LoadOptions{Env: request.Env, Timeout: request.Timeout, MemoryLimit: request.Memory})
 		answer = isolatedAnswer{Config: found.config, Workflows: found.workflows, Modules: found.modules, Notes: found.notes}
 	}
-	if err != nil {
-		answer.Failed = sendError(err)
+	for _, one := range parts(err) {
+		answer.Failed = append(answer.Failed, sendError(one))
 	}
 	return json.NewEncoder(out).Encode(answer)
 }
@@ -103,7 +103,11 @@ func gatherIsolated(ctx context.Context, root string, opts LoadOptions) (gathere
 		return found, fmt.Errorf("%s gave no answer: %w", opts.Isolate[0], err)
 	}
 	found.config, found.workflows, found.modules, found.notes = answer.Config, answer.Workflows, answer.Modules, answer.Notes
-	return found, answer.Failed.receive()
+	var errs []error
+	for _, failed := range answer.Failed {
+		errs = append(errs, failed.receive())
+	}
+	return found, together(errs...)
 }
 
 // isolatedFailure names the bound that a process of its own died of.
@@ -124,8 +128,8 @@ func isolatedFailure(ctx, kill context.Context, file string, err error, complain
 	return fmt.Errorf("the process that evaluates %s ended: %w: %s", file, err, clip(strings.TrimSpace(complaints)))
 }
 
-func sendError(err error) *isolatedError {
-	out := &isolatedError{Text: err.Error()}
+func sendError(err error) isolatedError {
+	out := isolatedError{Text: err.Error()}
 	var module *ModuleError
 	if errors.As(err, &module) {
 		plain := *module
@@ -142,10 +146,7 @@ func sendError(err error) *isolatedError {
 
 func sentinels() []error { return []error{ErrTimeout, ErrMemory, ErrUnsettled} }
 
-func (e *isolatedError) receive() error {
-	if e == nil {
-		return nil
-	}
+func (e isolatedError) receive() error {
 	var cause error
 	for _, known := range sentinels() {
 		if e.Cause == known.Error() {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -59,10 +60,13 @@ func (o LoadOptions) withDefaults() LoadOptions {
 // memory are bounded (errors.Is ErrTimeout, ErrMemory). The memory bound watches the heap of the process, so a program that allocates
 // much at the same time may see ErrMemory too early; LoadOptions.Isolate evaluates in a process of its own.
 //
-// Errors: *NotFoundError (no such folder), *ModuleError (a module cannot be bundled or evaluated, or an authoring function refuses
-// it; errors.Is tells ErrTimeout, ErrMemory and ErrUnsettled, errors.As an *OutsideError), *FieldError (the configuration's first
-// problem). When the configuration is sound and something after it is not, the Instance as far as it was read comes with the error:
-// its name, its root and its configuration. Open parts and Sizes below the floor are no errors of Load: see Instance.OpenParts and Sizes.
+// What is wrong comes at once, one a line: *FieldErrors (the fields of the configuration, in the order of its sections), then *ModuleErrors (a module
+// cannot be bundled or evaluated, or an authoring function refuses it; errors.Is tells ErrTimeout, ErrMemory and ErrUnsettled, errors.As an
+// *OutsideError), one for each Workflow that is broken. errors.As finds the first of a kind. A *NotFoundError says that there is no such folder.
+//
+// The Instance as far as it could be read comes with the error: without the fields at fault, and with the Workflows that are sound. Its Name is empty
+// when nobody can say it. There is none when jr2.config.ts cannot be evaluated. Open parts and Sizes below the floor are no errors of Load: see
+// Instance.OpenParts and Sizes.
 func Load(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	inst, err := loadFolder(ctx, opts)
 	if inst != nil {
@@ -97,39 +101,33 @@ func loadFolder(ctx context.Context, opts LoadOptions) (*Instance, error) {
 		return nil, err
 	}
 	inst, configErr := decodeConfig(found.configFile, found.config)
-	if configErr != nil {
-		return nil, configErr
+	if inst == nil {
+		return nil, together(configErr, err)
 	}
 	inst.Root = root
-	if err != nil {
-		return inst, err
-	}
-	if inst.Workflows, err = decodeWorkflows(root, found.workflows, &inst.Notes); err != nil {
-		return inst, err
-	}
-	return inst, complete(inst, found, fence, opts)
+	walkErr := decodeWorkflows(inst, found.workflows)
+	return inst, together(inFieldOrder(slices.Concat(parts(configErr), complete(inst, found, fence, opts), parts(err), parts(walkErr), validate(inst)))...)
 }
 
-// complete fills in what the folder says beside its code, and checks the whole.
-func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (err error) {
-	inst.Root, inst.Modules = fence.root, found.modules
+// complete fills in what the folder says beside its code, and refuses what lies outside of it.
+func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (errs []error) {
+	inst.Modules = found.modules
 	version, kitNotes := kitVersion(fence, opts.KitVersion)
 	inst.KitVersion = version
+	var err error
 	if inst.DefaultImage, err = defaultImage(fence.root); err != nil {
-		return err
+		errs = append(errs, err)
 	}
 	if !opts.OutsideImages {
 		if err := checkBundleInside(inst); err != nil {
-			return err
+			errs, inst.Harness.CABundle = append(errs, err), ""
 		}
-		if err := checkInside(inst); err != nil {
-			return err
-		}
+		errs = append(errs, checkInside(inst)...)
 	}
 	inst.Notes = append(inst.Notes, found.notes...)
 	inst.Notes = append(inst.Notes, kitNotes...)
 	inst.Notes = append(inst.Notes, imageNotes(inst)...)
 	inst.Notes = append(inst.Notes, repoNotes(inst)...)
 	inst.Notes = append(inst.Notes, ignoredNotes(fence.root)...)
-	return Validate(inst)
+	return errs
 }

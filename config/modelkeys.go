@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // modelKeys is what the agent runtime's catalog of providers knows: the environment variable of a key, the provider, and the host
 // that the key goes to by default ("" where a provider has more than one). It is a snapshot of that catalog, one entry a line.
@@ -24,9 +27,20 @@ AI_GATEWAY_API_KEY vercel-ai-gateway ai-gateway.vercel.sh
 GOOGLE_CLOUD_API_KEY google-vertex
 AWS_BEARER_TOKEN_BEDROCK amazon-bedrock
 AZURE_OPENAI_API_KEY azure-openai-responses
-CLOUDFLARE_API_KEY cloudflare
-MOONSHOT_API_KEY moonshot
+CLOUDFLARE_API_KEY cloudflare-workers-ai
+CLOUDFLARE_API_KEY cloudflare-ai-gateway
+MOONSHOT_API_KEY moonshotai
+MOONSHOT_API_KEY moonshotai-cn
 `
+
+// otherProviders are those of the same catalog whose keys are not among the known ones, or which have none.
+const otherProviders = `ant-ling baseten github-copilot google-antigravity google-gemini-cli kimi-coding minimax minimax-cn openai-codex opencode opencode-go
+	qwen-token-plan qwen-token-plan-cn qwen-token-plan-individual radius xiaomi xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn`
+
+// knownProvider says whether the agent runtime's catalog has a provider.
+func knownProvider(id string) bool {
+	return slices.Contains(strings.Fields(otherProviders), id) || slices.ContainsFunc(ModelKeys(), func(key ModelKey) bool { return key.Provider == id })
+}
 
 // A ModelKey is an environment variable that holds the key of a provider of the catalog.
 type ModelKey struct {
@@ -36,7 +50,7 @@ type ModelKey struct {
 	Host string
 }
 
-// LookupModelKey finds a variable among the known model keys.
+// LookupModelKey finds a variable among the known model keys; the first entry, when several providers read it.
 func LookupModelKey(env string) (ModelKey, bool) {
 	for _, key := range ModelKeys() {
 		if key.Env == env {
@@ -46,7 +60,7 @@ func LookupModelKey(env string) (ModelKey, bool) {
 	return ModelKey{}, false
 }
 
-// ModelKeys lists the known model keys.
+// ModelKeys lists the known model keys, once for each provider that reads one.
 func ModelKeys() []ModelKey {
 	var keys []ModelKey
 	for line := range strings.Lines(modelKeys) {

@@ -10,12 +10,11 @@ import (
 // imageNotes warns of an image that looks like a path: it is taken for a registry ref, and nothing is built.
 func imageNotes(inst *Instance) []string {
 	var notes []string
-	seats(inst, func(wf Workflow, seat, image string) bool {
+	seats(inst, func(wf Workflow, seat, image string) {
 		if strings.HasPrefix(image, "/") || strings.HasPrefix(image, ".") {
 			notes = append(notes, fmt.Sprintf("workflow %q: %s %q looks like a path but is taken for a registry ref, so nothing is built — "+
 				"for a folder write import.meta.resolve(\"./folder\")", wf.Name, seat, shownURL(image)))
 		}
-		return true
 	})
 	return notes
 }
@@ -54,11 +53,11 @@ func ignoredNotes(root string) []string {
 	return notes
 }
 
-// checkInside refuses a file: image whose folder lies outside the Instance folder.
-func checkInside(inst *Instance) (err error) {
-	seats(inst, func(wf Workflow, seat, image string) bool {
+// checkInside refuses each file: image whose folder lies outside the Instance folder.
+func checkInside(inst *Instance) (errs []error) {
+	seats(inst, func(wf Workflow, seat, image string) {
 		if !strings.HasPrefix(image, "file:") {
-			return true
+			return
 		}
 		dir, ok := ImageFolder(image)
 		if real, failed := filepath.EvalSymlinks(dir); failed == nil {
@@ -67,22 +66,19 @@ func checkInside(inst *Instance) (err error) {
 			ok = false
 		}
 		if !ok || !within(inst.Root, dir) {
-			outside := &OutsideError{Importer: wf.File, Path: dir}
-			err = &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "image", Err: outside,
-				Problem: fmt.Sprintf("%s %q is a folder outside the Instance folder", seat, shownURL(image))}
+			errs = append(errs, &ModuleError{File: wf.File, Workflow: wf.Name, Rule: "image", Err: &OutsideError{Importer: wf.File, Path: dir},
+				Problem: fmt.Sprintf("%s %q is a folder outside the Instance folder", seat, shownURL(image))})
 		}
-		return err == nil
 	})
-	return err
+	return errs
 }
 
-// seats calls with every image of every Workspace until f says stop.
-func seats(inst *Instance, f func(wf Workflow, seat, image string) bool) {
+// seats calls with every image of every Workspace.
+func seats(inst *Instance, f func(wf Workflow, seat, image string)) {
 	for _, wf := range inst.Workflows {
 		for _, ws := range wf.Workspaces {
-			if !f(wf, "image", ws.Image) || !f(wf, "user", ws.User) {
-				return
-			}
+			f(wf, "image", ws.Image)
+			f(wf, "user", ws.User)
 		}
 	}
 }

@@ -82,8 +82,13 @@ func TestMessagesStayOnOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Load(context.Background(), config.LoadOptions{Dir: instance(t, "ping", files)})
-			if err == nil || strings.ContainsAny(err.Error(), "\n\r\x1b\u2028") {
-				t.Errorf("got %v", err)
+			if err == nil {
+				t.Fatal("nothing is refused")
+			}
+			for _, line := range lines(err) {
+				if strings.ContainsAny(line, "\n\r\x1b\u2028") {
+					t.Errorf("got %q", line)
+				}
 			}
 		})
 	}

@@ -90,7 +90,15 @@ type lineError struct{ err error }
 func (e *lineError) Error() string { return oneLine(e.err.Error()) }
 func (e *lineError) Unwrap() error { return e.err }
 
+// asLine spells an error on one line, or each of several on its own.
 func asLine(err error) error {
+	if several, ok := err.(*faults); ok {
+		lines := make([]error, len(several.errs))
+		for i, one := range several.errs {
+			lines[i] = asLine(one)
+		}
+		return &faults{lines}
+	}
 	if err == nil || oneLine(err.Error()) == err.Error() {
 		return err
 	}

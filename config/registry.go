@@ -10,19 +10,18 @@ import (
 
 // checkRegistries wants prefixes of image references. Empty is present and says nothing: a converge then pushes nowhere, and pulls Kit
 // images from their published home, as if the field were absent.
-func checkRegistries(inst *Instance) error {
+func checkRegistries(p *problems) {
 	for _, registry := range []struct {
 		path  string
 		value *string
-	}{{"registry", inst.Registry}, {"kitRegistry", inst.KitRegistry}} {
+	}{{"registry", p.inst.Registry}, {"kitRegistry", p.inst.KitRegistry}} {
 		if registry.value == nil || *registry.value == "" {
 			continue
 		}
 		if why := registryProblem(*registry.value); why != "" {
-			return inst.problem(hintRegistry, registry.path, "%s", why)
+			p.add(hintRegistry, registry.path, "%s", why)
 		}
 	}
-	return nil
 }
 
 // registryProblem says why a text makes no image references; one trailing slash is let pass, as everywhere.

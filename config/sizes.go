@@ -1,9 +1,6 @@
 package config
 
-import (
-	"errors"
-	"strings"
-)
+import "strings"
 
 // The Kit's numbers for one Sandbox (bytes and millicores).
 const (
@@ -42,7 +39,7 @@ type WorkspaceSize struct {
 }
 
 // Sizes resolves the Size of every Workspace, in the order of the Workflows and of their walks. A Workspace whose Size
-// leaves the Harness less than HarnessFloor, or no cpu, is a *SizeError, several are joined; the other sizes come with the error.
+// leaves the Harness less than HarnessFloor, or no cpu, is a *SizeError; all of them come at once, one a line, and the other sizes with them.
 //
 // A Machine that states either limit takes the other from the Kit; the Instance's default applies only to a Workspace that states
 // none, per field.
@@ -63,7 +60,7 @@ func Sizes(inst *Instance) ([]WorkspaceSize, error) {
 			}
 		}
 	}
-	return sizes, errors.Join(errs...)
+	return sizes, together(errs...)
 }
 
 // ResolveSize resolves and splits the Size of one Workspace. It does not check the floor: Harness may come out negative.

@@ -12,145 +12,146 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Validate checks an Instance that a Go program filled in, with the same rules and the same errors as Load: the first problem is a
-// *FieldError, or a *ModuleError where it belongs to a Workflow. It reads nothing outside of the value.
-func Validate(inst *Instance) error {
-	for _, check := range []func(*Instance) error{
+// Validate checks an Instance that a Go program filled in, with the same rules and the same errors as Load. All problems come at once, one a line:
+// *FieldErrors in the order of the sections, then *ModuleErrors in that of the Workflows. It reads nothing outside of the value.
+func Validate(inst *Instance) error { return together(inFieldOrder(validate(inst))...) }
+
+func validate(inst *Instance) []error {
+	p := &problems{inst: inst}
+	for _, check := range []func(*problems){
 		checkName, checkKitVersion, checkGit, checkRegistries, checkSandbox, checkPriorityClasses, checkSecretShapes, checkHarness, checkWorkflows,
 	} {
-		if err := check(inst); err != nil {
-			return err
-		}
+		check(p)
 	}
-	return nil
+	return p.errs
 }
 
 // checkKitVersion wants a version that can be compared and that makes an image tag; empty means DefaultKitVersion.
-func checkKitVersion(inst *Instance) error {
-	if inst.KitVersion == "" {
-		return nil
+func checkKitVersion(p *problems) {
+	version := p.inst.KitVersion
+	if version == "" {
+		return
 	}
-	if _, err := semver.StrictNewVersion(inst.KitVersion); err != nil || strings.Contains(inst.KitVersion, "+") {
-		return inst.problem("the exact version of @jr2/orchestrator, such as "+DefaultKitVersion, "kitVersion", "%q is no version", clip(inst.KitVersion))
+	if _, err := semver.StrictNewVersion(version); err != nil || strings.Contains(version, "+") {
+		p.add("the exact version of @jr2/orchestrator, such as "+DefaultKitVersion, "kitVersion", "%q is no version", clip(version))
 	}
-	return nil
 }
 
 func (i *Instance) problem(hint, path, format string, args ...any) error {
 	return &FieldError{File: i.File, Path: path, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-func checkName(inst *Instance) error {
-	if len(validation.IsDNS1123Label(inst.Name)) == 0 {
-		return nil
+func checkName(p *problems) {
+	inst := p.inst
+	switch {
+	case len(validation.IsDNS1123Label(inst.Name)) == 0:
+	case inst.Root != "" && inst.Name == filepath.Base(inst.Root):
+		p.add(hintName, "name", "is not given, and the folder's name %q cannot stand in for it", clip(inst.Name))
+	default:
+		p.add(hintName, "name", "%q is no DNS label", clip(inst.Name))
 	}
-	if inst.Root != "" && inst.Name == filepath.Base(inst.Root) {
-		return inst.problem(hintName, "name", "is not given, and the folder's name %q cannot stand in for it", clip(inst.Name))
-	}
-	return inst.problem(hintName, "name", "%q is no DNS label", clip(inst.Name))
 }
 
-func checkGit(inst *Instance) error {
-	for i, entry := range inst.Git.Credentials {
+func checkGit(p *problems) {
+	for i, entry := range p.inst.Git.Credentials {
 		path := fmt.Sprintf("git.credentials[%d]", i)
-		switch {
-		case entry.Match == "":
-			return inst.problem(hintGit, path+".match", "is empty")
-		case entry.Token != "" && tokenNameProblem(entry.Token) != "":
-			return inst.problem(hintGit, path+".token", "%s", tokenNameProblem(entry.Token))
-		case entry.SSHKey != "" && len(validation.IsDNS1123Subdomain(entry.SSHKey)) > 0:
-			return inst.problem(hintGit, path+".sshKey", "%q is no name of a Secret", clip(entry.SSHKey))
+		if entry.Match == "" {
+			p.add(hintGit, path+".match", "is empty")
+		}
+		if why := tokenNameProblem(entry.Token); entry.Token != "" && why != "" {
+			p.add(hintGit, path+".token", "%s", why)
+		}
+		if entry.SSHKey != "" && len(validation.IsDNS1123Subdomain(entry.SSHKey)) > 0 {
+			p.add(hintGit, path+".sshKey", "%q is no name of a Secret", clip(entry.SSHKey))
 		}
 	}
-	return nil
 }
 
-func checkSandbox(inst *Instance) error {
-	for _, key := range sortedKeys(inst.Sandbox.NodeSelector) {
+func checkSandbox(p *problems) {
+	sandbox := p.inst.Sandbox
+	for _, key := range sortedKeys(sandbox.NodeSelector) {
 		path := joinPath("sandbox.nodeSelector", key)
 		if why := validation.IsQualifiedName(key); len(why) > 0 {
-			return inst.problem(hintSandbox, path, "is no label key: %s", why[0])
+			p.add(hintSandbox, path, "is no label key: %s", why[0])
 		}
-		if why := validation.IsValidLabelValue(inst.Sandbox.NodeSelector[key]); len(why) > 0 {
-			return inst.problem(hintSandbox, path, "%q is no label value: %s", clip(inst.Sandbox.NodeSelector[key]), why[0])
-		}
-	}
-	for i, toleration := range inst.Sandbox.Tolerations {
-		if at, why := tolerationProblem(toleration); why != "" {
-			return inst.problem(hintToleration, fmt.Sprintf("sandbox.tolerations[%d]%s", i, at), "%s", why)
+		if why := validation.IsValidLabelValue(sandbox.NodeSelector[key]); len(why) > 0 {
+			p.add(hintSandbox, path, "%q is no label value: %s", clip(sandbox.NodeSelector[key]), why[0])
 		}
 	}
-	return checkLimits(inst, "sandbox.resources.limits", inst.Sandbox.Resources)
+	for i, toleration := range sandbox.Tolerations {
+		tolerationProblems(toleration, func(at, why string) {
+			p.add(hintToleration, fmt.Sprintf("sandbox.tolerations[%d]%s", i, at), "%s", why)
+		})
+	}
+	checkLimits(p, "sandbox.resources.limits", sandbox.Resources)
 }
 
-// tolerationProblem applies the API server's rules early: it would otherwise refuse every Sandbox pod, one by one.
-func tolerationProblem(t corev1.Toleration) (at, why string) {
+// tolerationProblems applies the API server's rules early: it would otherwise refuse every Sandbox pod, one by one.
+func tolerationProblems(t corev1.Toleration, tell func(at, why string)) {
+	knownOperator := slices.Contains([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists}, t.Operator)
+	knownEffect := slices.Contains([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect)
+	if t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0 {
+		tell(".key", fmt.Sprintf("%q is no key of a taint: %s", clip(t.Key), validation.IsQualifiedName(t.Key)[0]))
+	}
 	switch {
-	case !slices.Contains([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists}, t.Operator):
-		return ".operator", fmt.Sprintf("%q is none: Exists or Equal", clip(string(t.Operator)))
-	case !slices.Contains([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect):
-		return ".effect", fmt.Sprintf("%q is none: NoSchedule, PreferNoSchedule or NoExecute", clip(string(t.Effect)))
+	case !knownOperator:
+		tell(".operator", fmt.Sprintf("%q is none: Exists or Equal", clip(string(t.Operator))))
 	case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-		return ".operator", "must be Exists when there is no key"
-	case t.Operator == corev1.TolerationOpExists && t.Value != "":
-		return ".value", "has no meaning with the operator Exists"
-	case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
-		return ".key", fmt.Sprintf("%q is no key of a taint: %s", clip(t.Key), validation.IsQualifiedName(t.Key)[0])
-	case len(validation.IsValidLabelValue(t.Value)) > 0:
-		return ".value", fmt.Sprintf("%q is no value of a taint: %s", clip(t.Value), validation.IsValidLabelValue(t.Value)[0])
-	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
-		return ".effect", "must be NoExecute when tolerationSeconds is given"
+		tell(".operator", "must be Exists when there is no key")
 	}
-	return "", ""
+	switch {
+	case t.Operator == corev1.TolerationOpExists && t.Value != "":
+		tell(".value", "has no meaning with the operator Exists")
+	case len(validation.IsValidLabelValue(t.Value)) > 0:
+		tell(".value", fmt.Sprintf("%q is no value of a taint: %s", clip(t.Value), validation.IsValidLabelValue(t.Value)[0]))
+	}
+	switch {
+	case !knownEffect:
+		tell(".effect", fmt.Sprintf("%q is none: NoSchedule, PreferNoSchedule or NoExecute", clip(string(t.Effect))))
+	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
+		tell(".effect", "must be NoExecute when tolerationSeconds is given")
+	}
 }
 
-func checkLimits(inst *Instance, path string, limits Limits) error {
+func checkLimits(p *problems, path string, limits Limits) {
 	if limits.Memory != nil && *limits.Memory <= 0 {
-		return inst.problem(hintResources, path+".memory", "must be more than zero")
+		p.add(hintResources, path+".memory", "must be more than zero")
 	}
 	if limits.CPU != nil && *limits.CPU <= 0 {
-		return inst.problem(hintResources, path+".cpu", "must be more than zero")
+		p.add(hintResources, path+".cpu", "must be more than zero")
 	}
-	return nil
 }
 
-func checkPriorityClasses(inst *Instance) error {
+func checkPriorityClasses(p *problems) {
 	for _, class := range []struct {
 		key  string
 		name *string
-	}{{"control", inst.PriorityClasses.Control}, {"sandbox", inst.PriorityClasses.Sandbox}} {
-		if class.name == nil {
-			continue
-		}
-		if *class.name == "" {
-			return inst.problem("", "priorityClasses."+class.key, "is empty")
-		}
-		if why := validation.IsDNS1123Subdomain(*class.name); len(why) > 0 {
-			return inst.problem("", "priorityClasses."+class.key, "%q is no name of a PriorityClass", clip(*class.name))
+	}{{"control", p.inst.PriorityClasses.Control}, {"sandbox", p.inst.PriorityClasses.Sandbox}} {
+		switch {
+		case class.name == nil:
+		case *class.name == "":
+			p.add(hintClasses, "priorityClasses."+class.key, "is empty")
+		case len(validation.IsDNS1123Subdomain(*class.name)) > 0:
+			p.add(hintClasses, "priorityClasses."+class.key, "%q is no name of a PriorityClass", clip(*class.name))
 		}
 	}
-	return nil
 }
 
-func checkSecretShapes(inst *Instance) error {
-	for i, held := range inst.Secrets {
+func checkSecretShapes(p *problems) {
+	for i, held := range p.inst.Secrets {
 		path := fmt.Sprintf("secrets[%d]", i)
-		switch {
-		case !heldName.MatchString(held.Name):
-			return inst.problem(hintSecrets, path+".name", "%q is none: upper-case letters, digits and \"_\", not starting with a digit", clip(held.Name))
-		case held.Value.Present() && held.ValueFrom != nil:
-			return inst.problem(hintSecrets, path, "has both value and valueFrom")
-		case held.ValueFrom != nil && held.ValueFrom.Name == "":
-			return inst.problem(hintSecrets, path+".valueFrom.secretKeyRef.name", "is empty")
-		case held.ValueFrom != nil && held.ValueFrom.Key == "":
-			return inst.problem(hintSecrets, path+".valueFrom.secretKeyRef.key", "is empty")
+		if !heldName.MatchString(held.Name) {
+			p.add(hintSecrets, path+".name", "%q is none: upper-case letters, digits and \"_\", not starting with a digit", clip(held.Name))
 		}
-		if held.ValueFrom == nil {
-			continue
+		if held.Value.Present() && held.ValueFrom != nil {
+			p.rule("R4", hintSecrets, path, bothValues)
 		}
-		if at, why := keyRefProblem("Secret", held.ValueFrom.Name, held.ValueFrom.Key); why != "" {
-			return inst.problem(hintSecrets, path+".valueFrom.secretKeyRef"+at, "%s", why)
+		if held.ValueFrom != nil {
+			keyRefProblems("Secret", held.ValueFrom.Name, held.ValueFrom.Key, func(at, why string) {
+				p.add(hintSecrets, path+".valueFrom.secretKeyRef"+at, "%s", why)
+			})
 		}
 	}
-	return nil
 }
+
+const bothValues = "has both value and valueFrom"

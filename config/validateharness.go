@@ -9,74 +9,66 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func checkHarness(inst *Instance) error {
-	for _, check := range []func(*Instance) error{checkHarnessEnv, checkEnvFrom, checkProvider, checkCatalog} {
-		if err := check(inst); err != nil {
-			return err
-		}
-	}
-	return nil
+func checkHarness(p *problems) {
+	checkProvider(p)
+	checkCatalog(p)
+	checkHarnessEnv(p)
+	checkEnvFrom(p)
 }
 
-func checkHarnessEnv(inst *Instance) error {
+func checkHarnessEnv(p *problems) {
 	seen := map[string]bool{}
-	for i, variable := range inst.Harness.Env {
+	for i, variable := range p.inst.Harness.Env {
 		path := fmt.Sprintf("harness.env[%d]", i)
 		switch {
 		case len(validation.IsEnvVarName(variable.Name)) > 0:
-			return inst.problem(hintHarness, path+".name", "%q is no name of an environment variable", clip(variable.Name))
+			p.add(hintHarness, path+".name", "%q is no name of an environment variable", clip(variable.Name))
 		case strings.HasPrefix(variable.Name, kitPrefix):
-			return inst.problem(hintHarness, path+".name", "%q starts with JR2_, which is the Kit's own", clip(variable.Name))
+			p.add(hintHarness, path+".name", "%q starts with JR2_, which is the Kit's own", clip(variable.Name))
 		case seen[variable.Name]:
-			return inst.problem(hintHarness, path+".name", "%q is there twice", clip(variable.Name))
-		case variable.Value.Present() && variable.ValueFrom != nil:
-			return inst.problem(hintHarness, path, "has both value and valueFrom")
-		case strings.ContainsRune(variable.Value.Reveal(), 0):
-			return inst.problem(hintHarness, path+".value", "holds a NUL character, which no environment variable can")
+			p.add(hintHarness, path+".name", "%q is there twice", clip(variable.Name))
 		}
 		seen[variable.Name] = true
-		if at, why := envSourceProblem(variable.ValueFrom); why != "" {
-			return inst.problem(hintHarness, path+".valueFrom"+at, "%s", why)
+		if variable.Value.Present() && variable.ValueFrom != nil {
+			p.add(hintHarness, path, bothValues)
 		}
+		if strings.ContainsRune(variable.Value.Reveal(), 0) {
+			p.add(hintHarness, path+".value", "holds a NUL character, which no environment variable can")
+		}
+		envSourceProblems(variable.ValueFrom, func(at, why string) { p.add(hintHarness, path+".valueFrom"+at, "%s", why) })
 	}
-	return nil
 }
 
-// envSourceProblem says what is wrong with the source of a variable; nil is none and so has no problem.
-func envSourceProblem(from *corev1.EnvVarSource) (at, why string) {
+// envSourceProblems says what is wrong with the source of a variable; nil is none and so has no problem.
+func envSourceProblems(from *corev1.EnvVarSource, tell func(at, why string)) {
 	switch {
 	case from == nil:
-		return "", ""
 	case envSources(from) != 1:
-		return "", fmt.Sprintf("want exactly one source, got %d", envSources(from))
+		tell("", fmt.Sprintf("want exactly one source, got %d", envSources(from)))
 	case from.SecretKeyRef != nil:
-		at, why = keyRefProblem("Secret", from.SecretKeyRef.Name, from.SecretKeyRef.Key)
-		return ".secretKeyRef" + at, why
+		keyRefProblems("Secret", from.SecretKeyRef.Name, from.SecretKeyRef.Key, func(at, why string) { tell(".secretKeyRef"+at, why) })
 	case from.ConfigMapKeyRef != nil:
-		at, why = keyRefProblem("ConfigMap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)
-		return ".configMapKeyRef" + at, why
+		keyRefProblems("ConfigMap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key, func(at, why string) { tell(".configMapKeyRef"+at, why) })
 	case from.FieldRef != nil && from.FieldRef.FieldPath == "":
-		return ".fieldRef.fieldPath", "is empty"
+		tell(".fieldRef.fieldPath", "is empty")
 	case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "":
-		return ".resourceFieldRef.resource", "is empty"
+		tell(".resourceFieldRef.resource", "is empty")
 	case from.FileKeyRef != nil:
-		return ".fileKeyRef", "reads a file of a volume, and the Harness has none for it"
+		tell(".fileKeyRef", "reads a file of a volume, and the Harness has none for it")
 	}
-	return "", ""
 }
 
-// keyRefProblem checks the name of a Secret or ConfigMap and of a key in it.
-func keyRefProblem(kind, name, key string) (at, why string) {
+// keyRefProblems checks the name of a Secret or ConfigMap and of a key in it.
+func keyRefProblems(kind, name, key string, tell func(at, why string)) {
 	if why := objectNameProblem(kind, name); why != "" {
-		return ".name", why
+		tell(".name", why)
 	}
 	switch {
 	case key == "":
-		return ".key", "is empty"
+		tell(".key", "is empty")
 	case len(validation.IsConfigMapKey(key)) > 0:
-		return ".key", fmt.Sprintf("%q is no key of a %s: letters, digits, \"-\", \"_\" and \".\", at most 253", clip(key), kind)
+		tell(".key", fmt.Sprintf("%q is no key of a %s: letters, digits, \"-\", \"_\" and \".\", at most 253", clip(key), kind))
 	}
-	return "", ""
 }
 
 func objectNameProblem(kind, name string) string {
@@ -89,52 +81,50 @@ func objectNameProblem(kind, name string) string {
 	return ""
 }
 
-func checkEnvFrom(inst *Instance) error {
-	for i, source := range inst.Harness.EnvFrom {
+func checkEnvFrom(p *problems) {
+	for i, source := range p.inst.Harness.EnvFrom {
 		path := fmt.Sprintf("harness.envFrom[%d]", i)
+		if (source.SecretRef == nil) == (source.ConfigMapRef == nil) {
+			p.add(hintHarness, path, "want one of secretRef and configMapRef")
+		}
 		switch {
-		case (source.SecretRef == nil) == (source.ConfigMapRef == nil):
-			return inst.problem(hintHarness, path, "want one of secretRef and configMapRef")
 		case source.Prefix != "" && len(validation.IsEnvVarName(source.Prefix)) > 0:
-			return inst.problem(hintHarness, path+".prefix", "%q begins no name of an environment variable", clip(source.Prefix))
+			p.add(hintHarness, path+".prefix", "%q begins no name of an environment variable", clip(source.Prefix))
 		case strings.HasPrefix(source.Prefix, kitPrefix):
-			return inst.problem(hintHarness, path+".prefix", "%q starts with JR2_, which is the Kit's own", clip(source.Prefix))
+			p.add(hintHarness, path+".prefix", "%q starts with JR2_, which is the Kit's own", clip(source.Prefix))
 		}
 		if ref := source.SecretRef; ref != nil {
 			if why := objectNameProblem("Secret", ref.Name); why != "" {
-				return inst.problem(hintHarness, path+".secretRef.name", "%s", why)
+				p.add(hintHarness, path+".secretRef.name", "%s", why)
 			}
 		}
 		if ref := source.ConfigMapRef; ref != nil {
 			if why := objectNameProblem("ConfigMap", ref.Name); why != "" {
-				return inst.problem(hintHarness, path+".configMapRef.name", "%s", why)
+				p.add(hintHarness, path+".configMapRef.name", "%s", why)
 			}
 		}
 	}
-	return nil
 }
 
-func checkProvider(inst *Instance) error {
-	p := inst.Harness.Provider
-	if p == nil {
-		return nil
+func checkProvider(p *problems) {
+	provider := p.inst.Harness.Provider
+	if provider == nil {
+		return
 	}
-	if p.ID == "" || strings.Contains(p.ID, "/") {
-		return inst.problem(hintHarness, "harness.provider.id", "%q is none: text without \"/\", the part of a model before its first \"/\"", clip(p.ID))
+	if provider.ID == "" || strings.Contains(provider.ID, "/") {
+		p.add(hintHarness, "harness.provider.id", "%q is none: text without \"/\", the part of a model before its first \"/\"", clip(provider.ID))
 	}
-	if why := baseURLProblem(p.BaseURL); why != "" {
-		return inst.problem(hintHarness, "harness.provider.baseUrl", "%s", why)
+	if why := baseURLProblem(provider.BaseURL); why != "" {
+		p.add(hintHarness, "harness.provider.baseUrl", "%s", why)
 	}
-	return nil
 }
 
-func checkCatalog(inst *Instance) error {
-	for _, id := range sortedKeys(inst.Harness.Catalog) {
-		if why := baseURLProblem(inst.Harness.Catalog[id].BaseURL); why != "" {
-			return inst.problem(hintCatalog, joinPath("harness.catalog", id)+".baseUrl", "%s", why)
+func checkCatalog(p *problems) {
+	for _, id := range sortedKeys(p.inst.Harness.Catalog) {
+		if why := baseURLProblem(p.inst.Harness.Catalog[id].BaseURL); why != "" {
+			p.add(hintCatalog, joinPath("harness.catalog", id)+".baseUrl", "%s", why)
 		}
 	}
-	return nil
 }
 
 // baseURLProblem refuses what no request can be sent to. Empty passes: the value may come from an environment that is not there.
