@@ -151,6 +151,7 @@ require (
 	al.essio.dev/pkg/shellescape v1.5.1 // indirect
 	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/pelletier/go-toml v1.9.5 // indirect
+	github.com/tonistiigi/go-archvariant v1.0.0 // indirect
 	github.com/tonistiigi/go-csvvalue v0.0.0-20240814133006-030d3b2625d0 // indirect
 	sigs.k8s.io/kind v0.33.0
 )
