@@ -49,6 +49,9 @@ func (o ConnectOptions) child(ctx context.Context) (*BuildKit, Place, error) {
 		}
 		root = filepath.Join(cache, "jr2", "buildkit")
 	}
+	if o.find {
+		return nil, place, errStartable
+	}
 	daemon, err := o.startChild(path, root)
 	if err != nil {
 		return nil, place, err

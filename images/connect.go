@@ -42,6 +42,8 @@ type ConnectOptions struct {
 	BuildkitdRoot string
 	// Registries are told to that buildkitd. Every other builder has a configuration of its own.
 	Registries RegistryRules
+
+	find bool // start nothing: that a buildkitd could be started is errStartable
 }
 
 const connectTimeout = 10 * time.Second

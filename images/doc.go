@@ -1,7 +1,7 @@
 // Package images turns an image context folder into a reference that the nodes of a cluster can pull, and sweeps what is no longer needed.
 //
 // It decides what an image is called (Ref: a content address over what a builder is sent), which images of an Instance have to be built
-// (Plan: reads folders, writes nothing), which builder builds (Connect), and when an image counts as delivered (Deliver: built, pushed and
+// (Plan: reads folders, writes nothing), which builder builds (Connect; Find says which it would be), and when an image counts as delivered (Deliver: built, pushed and
 // read back from the registry); and which images of a store nobody needs (Sweep). It does not decide which folders an Instance names, for
 // which platforms to build, where the record of delivered images is kept, or what a cluster needs: the caller passes those in.
 //
