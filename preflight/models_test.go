@@ -26,7 +26,7 @@ import (
 func TestModelProbes(t *testing.T) {
 	t.Parallel()
 	cluster := devcluster.ForTest(t, devcluster.Options{
-		Nodes: []devcluster.Node{{Name: "n1"}},
+		Nodes: []devcluster.Node{{Name: "n1"}}, Audit: true,
 		Users: []devcluster.User{{Name: "reader", ClusterRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}}}},
 	})
 	config := cluster.Config()
@@ -34,7 +34,7 @@ func TestModelProbes(t *testing.T) {
 	world := checkWorld{cluster: cluster, client: clientFor(t, config)}
 	for name, test := range map[string]func(*testing.T, checkWorld){
 		"answers": testModelAnswers, "wires": testModelWires, "pods that do not run": testModelPods, "leftovers": testModelLeftovers, "cut off": testModelCutOff,
-		"no rights": testModelRights, "killed": testModelKilled,
+		"no rights": testModelRights, "killed": testModelKilled, "audited": testModelsAudited, "node checks": testNodesAudited,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
