@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/images"
@@ -144,9 +146,22 @@ func explainObject(err error, f *preflight.Finding) bool {
 	case errors.As(err, &empty):
 		f.Code, f.Object = preflight.CodeSecretEmpty, empty.Ref.String()
 		f.Fix = fmt.Sprintf("kubectl -n %s edit secret %s: give %s a value, or remove it", empty.Ref.Namespace, empty.Ref.Name, strings.Join(empty.Keys, ", "))
+	case apply.Classify(err) == apply.ClassEscalation:
+		f.Object = strings.Replace(f.Object, "."+rbacv1.GroupName, "", 1) // as the check of all rights has it
+		return explainClass(apply.ClassEscalation, f)
 	default:
-		return explainClass(apply.Classify(err), f)
+		return explainRight(err, f) || explainClass(apply.Classify(err), f)
 	}
+	return true
+}
+
+// explainRight knows which right a call lacked, and says it as the check of all rights does.
+func explainRight(err error, f *preflight.Finding) bool {
+	right, user, ok := preflight.RefusedRight(err)
+	if !ok || apply.Classify(err) != apply.ClassForbidden {
+		return false
+	}
+	f.Code, f.Object, f.Fix = preflight.CodeRightMissing, right.String(), right.Fix(user)
 	return true
 }
 
@@ -188,15 +203,26 @@ func deletion(ref apply.Ref) string {
 	return fmt.Sprintf("kubectl -n %s delete %s %s, when it holds nothing that is needed", ref.Namespace, strings.ToLower(ref.Kind), ref.Name)
 }
 
-// distinct keeps the first of findings that say the same.
+// distinct keeps the first of findings that say the same. Of two about one right it keeps that of the check of all rights, which comes last and
+// says what the right is needed for; the other is a look that met the refusal.
 func distinct(findings []preflight.Finding) []preflight.Finding {
 	seen := map[preflight.Finding]bool{}
+	last := map[string]int{}
+	for i, f := range findings {
+		if aboutRights(f) {
+			last[f.Object] = i
+		}
+	}
 	kept := []preflight.Finding{}
-	for _, f := range findings {
-		if !seen[f] {
+	for i, f := range findings {
+		if !seen[f] && (!aboutRights(f) || last[f.Object] == i) {
 			kept = append(kept, f)
 		}
 		seen[f] = true
 	}
 	return kept
+}
+
+func aboutRights(f preflight.Finding) bool {
+	return f.Code == preflight.CodeRightMissing || f.Code == preflight.CodeEscalation
 }

@@ -3,12 +3,10 @@ package jr2
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,21 +26,12 @@ type rights struct {
 }
 
 func (r *rights) need(what, group, resource, namespace, name string, verbs ...string) {
-	for _, verb := range verbs {
-		right := preflight.Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}
-		switch {
-		case verb == "create" || verb == "list" || verb == "watch":
-			right.Name = "" // what is made has no name yet for an authorizer, and a list has none
-		case resource == "namespaces" && group == "":
-			right.Namespace = name // for an authorizer it lives in itself
-		}
-		r.needs = append(r.needs, preflight.Need{Right: right, For: what})
-	}
+	r.needs = append(r.needs, preflight.Needs(what, group, resource, namespace, name, verbs...)...)
 }
 
-// set adds what the apply of a set needs: to look at each object, to make it and to change it; and to keep the inventory. A namespace is often
-// an admin's to make, so that one which is there need not be made.
-func (c *converge) setRights(ctx context.Context, r *rights, set *apply.Set) error {
+// setRights adds what the apply of a set needs: to look at each object, to make it and to change it; to keep the inventory; and to delete what
+// left the set since the last converge. A namespace is often an admin's to make, so that one which is there need not be made.
+func (c *converge) setRights(ctx context.Context, r *rights, set *apply.Set, opts apply.Options) error {
 	inventory := apply.InventoryName(set.Name)
 	r.need("the inventory of "+set.ID(), "", "configmaps", set.Namespace, inventory, "get", "create", "update")
 	for _, o := range set.Objects {
@@ -53,8 +42,32 @@ func (c *converge) setRights(ctx context.Context, r *rights, set *apply.Set) err
 			}
 		}
 		r.object(o, verbs...)
-		if err := c.grant(r, o); err != nil {
-			return err
+	}
+	grants, err := preflight.Grants(ctx, c.cluster.client, set.Objects)
+	if err != nil {
+		return err
+	}
+	r.grants = append(r.grants, grants...)
+	return c.pruneRights(ctx, r, set, opts)
+}
+
+// pruneRights adds what the prune of a set needs. An inventory that may not be read is the business of another right.
+func (c *converge) pruneRights(ctx context.Context, r *rights, set *apply.Set, opts apply.Options) error {
+	goes, stays, err := apply.Leaving(ctx, c.cluster.client, set, opts)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ours := func(o metav1.Object) bool { return o.GetAnnotations()[apply.SetAnnotation] == set.ID() }
+	for _, ref := range slices.Concat(goes, stays) {
+		plural, _ := meta.UnsafeGuessKindToResource(ref.GroupVersionKind())
+		what := ref.String() + ", which is no longer asked for"
+		r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "get")
+		if slices.Contains(goes, ref) {
+			r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "delete")
+			r.needs[len(r.needs)-1].Unless = preflight.IsGone(c.cluster.client, plural, ref.Namespace, ref.Name, ours)
 		}
 	}
 	return nil
@@ -64,42 +77,6 @@ func (r *rights) object(o *unstructured.Unstructured, verbs ...string) {
 	ref := apply.RefOf(o)
 	plural, _ := meta.UnsafeGuessKindToResource(ref.GroupVersionKind()) // right for every kind that is rendered
 	r.need(ref.String(), ref.Group, plural.Resource, ref.Namespace, ref.Name, verbs...)
-}
-
-func (c *converge) grant(r *rights, o *unstructured.Unstructured) error {
-	ref := apply.RefOf(o)
-	if ref.Group != rbacv1.GroupName || ref.Kind != "Role" && ref.Kind != "ClusterRole" {
-		return nil
-	}
-	var role rbacv1.Role // a ClusterRole has its rules in the same place
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
-		return fmt.Errorf("%s: %w", ref, err)
-	}
-	r.grants = append(r.grants, preflight.Grant{
-		Role: ref.String(), Namespace: ref.Namespace, Name: ref.Name, Rules: role.Rules,
-		Standing: func(ctx context.Context) (bool, error) { return c.stands(ctx, &role) },
-	})
-	return nil
-}
-
-// stands says that a Role or a ClusterRole is there with these rules.
-func (c *converge) stands(ctx context.Context, role *rbacv1.Role) (bool, error) {
-	rbac := c.cluster.client.RbacV1()
-	var rules []rbacv1.PolicyRule
-	var err error
-	if role.Namespace == "" {
-		var live *rbacv1.ClusterRole
-		live, err = rbac.ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})
-		rules = live.Rules
-	} else {
-		var live *rbacv1.Role
-		live, err = rbac.Roles(role.Namespace).Get(ctx, role.Name, metav1.GetOptions{})
-		rules = live.Rules
-	}
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // one that may not be read is the business of another right
-		return false, nil
-	}
-	return err == nil && equality.Semantic.DeepEqual(rules, role.Rules), err
 }
 
 // rollout adds what waiting for a workload and looking at its pods needs.
@@ -132,7 +109,8 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 	}
 	outline := c.sketch()
 	outline.certificateRights(r)
-	set, _, err := outline.instanceSet()
+	outline.record = c.kitRecord() // that of Sandbox Images is made later, and changes no name of an object
+	set, opts, err := outline.instanceSet()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +120,7 @@ func (c *converge) rightsNeeded(ctx context.Context) (*rights, error) {
 			r.rollout(layer)
 		}
 	}
-	return r, c.setRights(ctx, r, set)
+	return r, c.setRights(ctx, r, set, opts)
 }
 
 // sharedRights adds what the objects need that belong to all: nothing but a look where an admin made them as they are asked for.
@@ -219,13 +197,13 @@ func (c *converge) operatorRights(ctx context.Context, r *rights) error {
 			return nil // a newer one is left alone; a version that can't be read is told by the operator's own step
 		}
 	}
-	set, _, err := operatorSet(c.input)
+	set, opts, err := operatorSet(c.input)
 	if err != nil {
 		return err
 	}
 	r.need("the kinds of the operator", "apiextensions.k8s.io", "customresourcedefinitions", "", "", "list", "watch")
 	r.rollout(render.OperatorLayer(c.input))
-	return c.setRights(ctx, r, set)
+	return c.setRights(ctx, r, set, opts)
 }
 
 // mayConverge asks whether this user may do it all.
@@ -238,7 +216,7 @@ func (c *converge) mayConverge(ctx context.Context) ([]preflight.Finding, error)
 	if err != nil {
 		return nil, err
 	}
-	user := c.whoami(ctx)
+	user := preflight.WhoAmI(ctx, c.cluster.client)
 	findings, err := preflight.Rights(ctx, reviews, user, r.needs, r.grants)
 	if len(findings) > 0 {
 		c.roles = func(ctx context.Context) string { return c.rolesThatDo(ctx, user) }
@@ -258,12 +236,3 @@ func (c *converge) rolesThatDo(ctx context.Context, user string) string {
 }
 
 func (c *converge) rolesName() string { return "jr2-converge-" + c.cluster.namespace }
-
-// whoami is the user as the server knows it; empty where the server does not say.
-func (c *converge) whoami(ctx context.Context) string {
-	review, err := c.cluster.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(review.Status.UserInfo.Username)
-}

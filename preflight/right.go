@@ -59,32 +59,31 @@ func (r Right) attributes() *authorizationv1.ResourceAttributes {
 type Need struct {
 	Right
 	For string `json:"for"`
+	// Unless says that the right is not needed after all, as the right to create what is there. It is asked only when the right is missing; an
+	// error says that nobody knows. nil means that it is needed.
+	Unless func(ctx context.Context) (bool, error) `json:"-"`
 }
 
-// A Grant is what a role that is to be written lets others do. The API server takes it only from those who may do all of it themselves, or hold
-// the verb escalate on roles (source: Kubernetes, "Privilege escalation prevention").
-type Grant struct {
-	// Role is "Role team-a/web" or "ClusterRole web".
-	Role string
-	// Namespace is empty for a ClusterRole.
-	Namespace, Name string
-	Rules           []rbacv1.PolicyRule
-	// Standing says that the role is there with these very rules: writing it again grants nothing. It is asked only when it matters; nil means
-	// that it is not there.
-	Standing func(ctx context.Context) (bool, error)
-}
-
-func (g Grant) escalate() Right {
-	right := Right{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Namespace: g.Namespace, Name: g.Name}
-	if g.Namespace == "" {
-		right.Resource = "clusterroles"
+// Needs are those of one object, or of all of a kind where name is empty.
+func Needs(what, group, resource, namespace, name string, verbs ...string) []Need {
+	var needs []Need
+	for _, verb := range verbs {
+		right := Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}
+		switch {
+		case verb == "create" || verb == "list" || verb == "watch":
+			right.Name = "" // what is made has no name yet for an authorizer, and a list has none
+		case resource == "namespaces" && group == "":
+			right.Namespace = name // for an authorizer it lives in itself
+		}
+		needs = append(needs, Need{Right: right, For: what})
 	}
-	return right
+	return needs
 }
 
-// grantFix is what an admin types to give one right. Each right has a role of its own, so that no line undoes another's.
-func grantFix(right Right, user string) string {
-	return rulesFix(right.roleName(), right.Namespace, []rbacv1.PolicyRule{right.rule()}, user)
+// Fix is what an admin types to give the right to a user, by the name that the server has for him; "" prints USER. It is one line for a shell. Each
+// right has a role of its own, so that no line undoes another's.
+func (r Right) Fix(user string) string {
+	return rulesFix(r.roleName(), r.Namespace, []rbacv1.PolicyRule{r.rule()}, user)
 }
 
 // rulesFix is one line that gives these rules whatever is there, and takes nothing away. The roles go in as they are and not by kubectl create,

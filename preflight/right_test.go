@@ -20,7 +20,7 @@ func TestFixesSurviveAShell(t *testing.T) {
 		"a;echo hacked", "a&&echo hacked", "größe", "*", "~", "-x", `"`, "!!", "a\nb",
 	} {
 		for _, namespace := range []string{"", "team-a"} {
-			fix := grantFix(Right{Verb: "get", Resource: "pods", Namespace: namespace}, user)
+			fix := Right{Verb: "get", Resource: "pods", Namespace: namespace}.Fix(user)
 			out, err := exec.Command(shell, "-c", `kubectl() { cat; }; `+fix).CombinedOutput()
 			var list struct {
 				Items []struct{ Subjects []rbacv1.Subject }
@@ -33,7 +33,7 @@ func TestFixesSurviveAShell(t *testing.T) {
 			}
 		}
 	}
-	if fix := grantFix(Right{Verb: "get", Resource: "pods"}, ""); !strings.Contains(fix, `"name":"USER"`) {
+	if fix := (Right{Verb: "get", Resource: "pods"}).Fix(""); !strings.Contains(fix, `"name":"USER"`) {
 		t.Error(fix)
 	}
 }

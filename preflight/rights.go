@@ -45,7 +45,7 @@ func Rights(ctx context.Context, reviews authorizationclient.AuthorizationV1Inte
 	}
 	var findings []Finding
 	for _, m := range missing {
-		fix := grantFix(m.right, user)
+		fix := m.right.Fix(user)
 		findings = append(findings, Finding{
 			Severity: Refuse, Code: CodeRightMissing, Object: m.right.String(), Fix: fix,
 			Message: fmt.Sprintf("refusing: this user may not %s, which is needed for %s. Nothing was applied.", m.right, strings.Join(m.objects, ", ")),
@@ -140,6 +140,15 @@ func (r *rights) missing(needs []Need) ([]missingRight, error) {
 		if !refused[i] {
 			continue
 		}
+		if need.Unless != nil {
+			unneeded, err := need.Unless(r.ctx)
+			if cause := context.Cause(r.ctx); cause != nil {
+				return nil, cause
+			}
+			if unneeded && err == nil {
+				continue
+			}
+		}
 		at := slices.IndexFunc(missing, func(m missingRight) bool { return m.right == need.kind() })
 		if at < 0 {
 			at = len(missing)
@@ -150,49 +159,4 @@ func (r *rights) missing(needs []Need) ([]missingRight, error) {
 		}
 	}
 	return missing, nil
-}
-
-// An uncoveredGrant is what a role grants and the caller does not hold.
-type uncoveredGrant struct {
-	grant Grant
-	rules []rbacv1.PolicyRule
-}
-
-func (r *rights) uncovered(grants []Grant) ([]uncoveredGrant, error) {
-	var all []uncoveredGrant
-	for _, grant := range grants {
-		covers, rules := validation.Covers(r.rules[cmp.Or(grant.Namespace, noNamespace)], grant.Rules)
-		if covers || r.holds(grant.escalate()) {
-			continue
-		}
-		may, err := r.allowed(grant.escalate())
-		if err != nil {
-			return nil, err
-		}
-		if !may && grant.Standing != nil {
-			if may, err = grant.Standing(r.ctx); err != nil {
-				return nil, err
-			}
-		}
-		if !may {
-			all = append(all, uncoveredGrant{grant, rules})
-		}
-	}
-	return all, nil
-}
-
-func uncoveredFindings(uncovered []uncoveredGrant, user string) []Finding {
-	var findings []Finding
-	for _, u := range uncovered {
-		texts := make([]string, len(u.rules))
-		for i, rule := range u.rules {
-			texts[i] = ruleText(rule)
-		}
-		findings = append(findings, Finding{
-			Severity: Refuse, Code: CodeEscalation, Object: u.grant.Role, Fix: grantFix(u.grant.escalate(), user),
-			Message: fmt.Sprintf("refusing: %s grants what this user does not hold, and the API server lets nobody grant that: %s. Nothing was applied.",
-				u.grant.Role, strings.Join(texts, "; ")),
-		})
-	}
-	return findings
 }

@@ -72,9 +72,7 @@ func singlesOf(needs []Need, grants []Grant, namespace string) []rbacv1.PolicyRu
 		if grant.Namespace != namespace {
 			continue
 		}
-		for _, rule := range grant.Rules {
-			singles = append(singles, validation.BreakdownRule(rule)...)
-		}
+		singles = append(singles, grant.minimum()...)
 	}
 	return singles
 }
