@@ -38,7 +38,7 @@ func sharedCluster(t *testing.T) *devcluster.Cluster {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = devcluster.Start(context.Background(), devcluster.Options{Nodes: []devcluster.Node{}, Users: []devcluster.User{{
+		shared.cluster, shared.err = devcluster.Start(context.Background(), devcluster.Options{Nodes: []devcluster.Node{}, Audit: true, Users: []devcluster.User{{
 			Name:  "ana",
 			Rules: map[string][]rbacv1.PolicyRule{"few-rights": {{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}},
 		}}})
