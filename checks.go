@@ -108,6 +108,7 @@ func (k *checking) looks() []lookStep {
 		{"warm", []string{"home", "workflows", "kit names"}, k.warm},
 		{"recall", []string{"home"}, k.recall},
 		{"images", []string{"recall", "platforms", "workflows", "registries"}, k.images},
+		{"builder", []string{"images"}, k.buildsWith},
 		{"namespace", []string{"home"}, k.namespace},
 		{"priority classes", []string{"home"}, k.priorityClasses},
 		{"operator", []string{"home", "kit names"}, k.operator},

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,9 @@ func (o ConnectOptions) child(ctx context.Context) (*BuildKit, Place, error) {
 	if runtime.GOOS != "linux" {
 		return nil, place, errors.New("it runs on Linux only")
 	}
-	path := o.Buildkitd
-	if path == "" {
-		var err error
-		if path, err = exec.LookPath("buildkitd"); err != nil {
-			return nil, place, err
-		}
+	path, err := exec.LookPath(cmp.Or(o.Buildkitd, "buildkitd"))
+	if err != nil {
+		return nil, place, err
 	}
 	if os.Geteuid() != 0 {
 		return nil, place, fmt.Errorf("%s needs root", path)

@@ -4,13 +4,13 @@ package preflight
 // may have others.
 func Codes() []string {
 	return []string{
-		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
-		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEscalation,
+		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBuilderUnreachable, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
+		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEmulation, CodeEscalation,
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
 		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
 		CodeKindUnserved, CodeKitRegistry, CodeKubernetesFloor, CodeLiteralSecret, CodeModelBusy, CodeModelDenied, CodeModelKeyReaches,
 		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceName, CodeNamespaceOwner,
-		CodeNamespaceTerminating, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,
+		CodeNamespaceTerminating, CodeNoBuilder, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,
 		CodeNodeVersion, CodeNotLookedAt, CodeNotSchedulableYet, CodeOpenPart, CodeOperatorDown, CodeOwnedByOther, CodePlaceholder, CodePlatform,
 		CodePodLevelResources, CodePodNeedsMissing, CodePodQuotaFull, CodePodQuotaNever, CodePodRefused, CodePodSecurity, CodePodSecurityLabel,
 		CodePodSecurityRunning, CodePriorityClassMissing, CodePrivilegedPods, CodePullSecret, CodeQuotaFull, CodeQuotaNever, CodeRefusedByServer,
