@@ -120,7 +120,7 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 		run.reach, run.bundle, run.kitNames, run.platformNames,
 		run.connect, run.floor, run.home, run.further, run.chooseDeployKeys, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
-		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.assembly,
+		run.recall, run.images, run.buildsWith, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.assembly,
 	})
 	run.fill()
 	return run.plan, err
