@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,4 +126,40 @@ func TestTheAuditLogShowsACheckThatWrites(t *testing.T) {
 			t.Errorf("%s: ran %t, saw %q, want %q", tt.name, done, sees, tt.sees)
 		}
 	}
+}
+
+// TestACheckThatProbesWritesWhatItAnnounces: the pods by which it asks models, with what they read, in the Instance's namespace; and all of it goes.
+func TestACheckThatProbesWritesWhatItAnnounces(t *testing.T) {
+	w := theWorld(t, node("a"))
+	const home = "audited-models"
+	w.home(t, home, "my-instance")
+	dir := folder(t, map[string]string{"jr2.config.ts": configOf(localProvider), "workflows/speak.ts": speaking("local/qwen", "local/other")})
+	w.modelsAnswer(t, home, map[string]string{"qwen": usable, "other": usable})
+	options := jr2.Options{Dir: dir, Config: w.Config(), Context: contextName, Namespace: home, Env: map[string]string{}, Models: jr2.ProbeInChecks,
+		RegistryTransport: loopbackOnly{http.DefaultTransport}}
+	stored := w.watched(t, &options)
+	report, err := jr2.Check(t.Context(), options, preflight.Choice{})
+	must(t, err)
+	if refusing(report) != "" {
+		t.Errorf("got\n%s", report)
+	}
+	pods := map[string]string{}
+	for _, e := range stored() {
+		kinds := map[string]string{"pods": "create delete", "configmaps": "create", "secrets": "create"}
+		if e.Namespace != home || !strings.HasPrefix(e.Name, "jr2-model-probe-") || !slices.Contains(strings.Fields(kinds[e.Resource]), e.Verb) {
+			t.Errorf("the check wrote: %s", e)
+		}
+		if e.Resource == "pods" && e.Code < http.StatusMultipleChoices { // the server may refuse the first for a class that is not there yet
+			pods[e.Name] += e.Verb + " "
+		}
+	}
+	for name, verbs := range pods {
+		if !strings.HasPrefix(verbs, "create delete ") {
+			t.Errorf("pod %s: %s", name, verbs)
+		}
+	}
+	if len(pods) != 2 {
+		t.Errorf("%d pods, want one for each model", len(pods))
+	}
+	w.noProbes(t, home)
 }
