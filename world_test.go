@@ -78,7 +78,7 @@ func theWorld(t *testing.T, nodes ...devcluster.Node) *world {
 	return w
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func into(namespace string) func(*jr2.Options) {
 }
 
 // folder writes an Instance folder called my-instance.
-func folder(t *testing.T, files map[string]string) string {
+func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "my-instance")
 	for name, content := range files {
