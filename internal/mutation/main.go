@@ -47,27 +47,50 @@ func run(ctx context.Context, root string, cases []string) error {
 	if err != nil {
 		return err
 	}
-	tried, alive := 0, 0
+	all = slices.DeleteFunc(all, func(m mutation) bool { return len(cases) > 0 && !slices.Contains(cases, m.fieldCase) })
+	if len(all) == 0 {
+		return fmt.Errorf("no mutation of %v", cases)
+	}
+	passes, err := unmutated(ctx, root, all)
+	if err != nil {
+		return err
+	}
+	alive := 0
 	for _, m := range all {
-		if len(cases) > 0 && !slices.Contains(cases, m.fieldCase) {
-			continue
-		}
 		began := time.Now()
 		verdict := "killed"
-		if err := m.try(ctx, root); err != nil {
+		if err := m.try(ctx, root, passes); err != nil {
 			verdict = err.Error()
 			alive++
 		}
-		tried++
 		fmt.Printf("%s %s %s (%s): %s\n", m.fieldCase, m.file, m.test, time.Since(began).Round(time.Second), verdict)
 	}
-	switch {
-	case tried == 0:
-		return fmt.Errorf("no mutation of %v", cases)
-	case alive > 0:
-		return fmt.Errorf("%d of %d mutations were not killed", alive, tried)
+	if alive > 0 {
+		return fmt.Errorf("%d of %d mutations were not killed", alive, len(all))
 	}
 	return nil
+}
+
+// unmutated runs the tests that the mutations name as they are, each package once, and returns those that pass.
+func unmutated(ctx context.Context, root string, all []mutation) (passes map[string]bool, err error) {
+	patterns := map[string][]string{}
+	for _, m := range all {
+		pkg, levels := m.levels()
+		if !slices.Contains(patterns[pkg], levels[0]) {
+			patterns[pkg] = append(patterns[pkg], levels[0])
+		}
+	}
+	passes = map[string]bool{}
+	for pkg, tests := range patterns {
+		ran, _, err := goTest(ctx, root, pkg, "-run="+strings.Join(tests, "|"))
+		if err != nil {
+			return nil, err
+		}
+		for test, passed := range ran {
+			passes[pkg+"."+test] = passed
+		}
+	}
+	return passes, nil
 }
 
 // A mutation takes one fix out.
@@ -123,11 +146,26 @@ func (m mutation) mutated(root string) (string, error) {
 	return strings.Replace(string(text), m.old, m.new, 1), nil
 }
 
-// try is nil when a test notices that the fix is gone, and passes with it.
-func (m mutation) try(ctx context.Context, root string) error {
+// name is the test as go test writes it.
+func (m mutation) name() string { return strings.ReplaceAll(m.test, " ", "_") }
+
+// levels are the package of the test and the patterns of its name and rows.
+func (m mutation) levels() (pkg string, patterns []string) {
+	pkg, name, _ := strings.Cut(m.test, ".Test")
+	for _, level := range strings.Split("Test"+name, "/") {
+		patterns = append(patterns, "^"+regexp.QuoteMeta(level)+"$")
+	}
+	return pkg, patterns
+}
+
+// try is nil when the test, which passes as it is, notices that the fix is gone.
+func (m mutation) try(ctx context.Context, root string, passes map[string]bool) error {
 	text, err := m.mutated(root)
 	if err != nil {
 		return fmt.Errorf("broken: %w", err)
+	}
+	if !passes[m.name()] {
+		return errors.New("broken: without it the test does not pass, or there is none")
 	}
 	dir, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
@@ -143,43 +181,29 @@ func (m mutation) try(ctx context.Context, root string) error {
 	if err = errors.Join(err, os.WriteFile(source, []byte(text), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
 		return err
 	}
-	switch before, output, err := m.goTest(ctx, root); {
-	case err != nil:
+	pkg, patterns := m.levels()
+	ran, output, err := goTest(ctx, root, pkg, "-count=1", "-overlay="+overlay, "-run="+strings.Join(patterns, "/"))
+	if err != nil {
 		return err
-	case before.failed || !before.passed:
-		return fmt.Errorf("broken: the test does not pass without it\n%s", output)
 	}
-	switch after, output, err := m.goTest(ctx, root, "-count=1", "-overlay="+overlay); {
-	case err != nil:
-		return err
-	case after.failed:
-		return nil
-	case after.passed:
+	switch passed, did := ran[strings.TrimPrefix(m.name(), pkg+".")]; {
+	case !did:
+		return fmt.Errorf("broken: the test did not run\n%s", output)
+	case passed:
 		return errors.New("SURVIVED")
-	default:
-		return fmt.Errorf("broken: no test ran\n%s", output)
 	}
+	return nil
 }
 
-// A result says what became of the named test: neither is true when none ran, for instance because the package does not compile.
-type result struct{ passed, failed bool }
-
-func (m mutation) goTest(ctx context.Context, root string, flags ...string) (is result, output string, err error) {
-	pkg, name, ok := strings.Cut(m.test, ".Test")
-	if !ok {
-		return is, "", fmt.Errorf("broken: %q is no test", m.test)
-	}
-	var levels []string
-	for _, level := range strings.Split("Test"+name, "/") {
-		levels = append(levels, "^"+regexp.QuoteMeta(level)+"$")
-	}
-	args := append([]string{"test", "-json", "-vet=off", "-timeout=5m", "-run=" + strings.Join(levels, "/")}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
+// goTest says of each test that ran whether it passed; of none when the package does not compile.
+func goTest(ctx context.Context, root, pkg string, flags ...string) (passed map[string]bool, output string, err error) {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json", "-vet=off", "-timeout=5m"}, flags...), "./"+pkg)...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		return is, "", errors.Join(err, ctx.Err())
+		return nil, "", errors.Join(err, ctx.Err())
 	}
+	passed = map[string]bool{}
 	var said strings.Builder
 	for _, line := range strings.Split(string(out), "\n") {
 		event := struct{ Action, Test, Output string }{}
@@ -187,11 +211,9 @@ func (m mutation) goTest(ctx context.Context, root string, flags ...string) (is 
 			event.Output = line + "\n"
 		}
 		said.WriteString(event.Output)
-		// With a row, the test around it passes also when there is no such row.
-		if strings.Count(event.Test, "/") == len(levels)-1 && event.Test != "" {
-			is.passed = is.passed || event.Action == "pass"
-			is.failed = is.failed || event.Action == "fail"
+		if event.Test != "" && (event.Action == "pass" || event.Action == "fail") {
+			passed[event.Test] = event.Action == "pass"
 		}
 	}
-	return is, said.String(), nil
+	return passed, said.String(), nil
 }

@@ -65,21 +65,30 @@ func TestVerdicts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, test := range map[string]struct {
+	rows := map[string]struct {
 		m    mutation
 		want string
 	}{
 		"killed":           {mutation{"F01", "p/p.go", "p.TestAdd/one and two", "a + b", "a - b"}, "<nil>"},
 		"survived":         {mutation{"F01", "p/p.go", "p.TestAdd/one and two", "return 1", "return 2"}, "SURVIVED"},
-		"does not compile": {mutation{"F01", "p/p.go", "p.TestAdd/one and two", "a + b", "a + c"}, "broken: no test ran\n"},
-		"no such row":      {mutation{"F01", "p/p.go", "p.TestAdd/another", "a + b", "a - b"}, "broken: the test does not pass without it\n"},
-		"no such test":     {mutation{"F01", "p/p.go", "p.TestNone", "a + b", "a - b"}, "broken: the test does not pass without it\n"},
-		"red already":      {mutation{"F01", "p/p.go", "p.TestRed", "a + b", "a - b"}, "broken: the test does not pass without it\n"},
+		"does not compile": {mutation{"F01", "p/p.go", "p.TestAdd/one and two", "a + b", "a + c"}, "broken: the test did not run\n"},
+		"no such row":      {mutation{"F01", "p/p.go", "p.TestAdd/another", "a + b", "a - b"}, "broken: without it the test does not pass, or there is none"},
+		"no such test":     {mutation{"F01", "p/p.go", "p.TestNone", "a + b", "a - b"}, "broken: without it the test does not pass, or there is none"},
+		"red already":      {mutation{"F01", "p/p.go", "p.TestRed", "a + b", "a - b"}, "broken: without it the test does not pass, or there is none"},
 		"no such text":     {mutation{"F01", "p/p.go", "p.TestAdd", "a * b", "a - b"}, "broken: the text is 0 times in p/p.go"},
 		"the text twice":   {mutation{"F01", "p/p.go", "p.TestAdd", "return", "panic"}, "broken: the text is 2 times in p/p.go"},
-	} {
+	}
+	var all []mutation
+	for _, test := range rows {
+		all = append(all, test.m)
+	}
+	passes, err := unmutated(t.Context(), dir, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range rows {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprint(test.m.try(t.Context(), dir)); !strings.HasPrefix(got, test.want) {
+			if got := fmt.Sprint(test.m.try(t.Context(), dir, passes)); !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
