@@ -20,6 +20,8 @@ func checkProviderKey(p *problems, bound binding) {
 	}
 	host, err := ParseHost(provider.BaseURL)
 	switch {
+	case provider.BaseURL == "":
+		p.rule("R7", hint, path, "is missing, so apiKey has nowhere to go")
 	case !isHTTPS(provider.BaseURL):
 		p.rule("R7", hint, path, "%q is no https url, and apiKey would go there in the clear", clip(RedactURL(provider.BaseURL)))
 	case err != nil:
@@ -37,6 +39,8 @@ func checkCatalogReach(p *problems) {
 		switch why := baseURLProblem(base); {
 		case why != "":
 			p.rule("R7", hintCatalog, path+".baseUrl", "%s", why)
+		case base == "":
+			p.rule("R7", hintCatalog, path+".baseUrl", "is missing")
 		case !isHTTPS(base):
 			p.rule("R7", "an https url, because the provider's key is sent there (ADR-0059)", path+".baseUrl", "%q is no https url", clip(RedactURL(base)))
 		}

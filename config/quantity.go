@@ -68,11 +68,11 @@ func exactNumber(text string) (*big.Rat, error) {
 		if err == nil && f == 0 && len(text) <= maxQuantityText {
 			return new(big.Rat), nil
 		}
-		return nil, fmt.Errorf("%s is no size", strings.TrimSpace(text))
+		return nil, fmt.Errorf("%s is no size", clip(strings.TrimSpace(text)))
 	}
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {
-		return nil, fmt.Errorf("%s is no size", text)
+		return nil, fmt.Errorf("%s is no size", clip(text))
 	}
 	return n, nil
 }

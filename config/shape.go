@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -37,9 +38,7 @@ func (f field) fits(t reflect.Type) {
 	}
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():
-		if _, isNumber := f.value.(json.Number); !isNumber {
-			f.optional()
-		}
+		f.fitsQuantity()
 		return
 	case t.Kind() == reflect.Pointer:
 		f.fits(t.Elem())
@@ -64,6 +63,19 @@ func (f field) fits(t reflect.Type) {
 		f.whole("a whole number", math.MinInt64)
 	default:
 		f.refuse("has a shape that nobody here can check")
+	}
+}
+
+// fitsQuantity takes a quantity of the API: a text or a number.
+func (f field) fitsQuantity() {
+	text := fmt.Sprint(f.value)
+	if _, isNumber := f.value.(json.Number); !isNumber {
+		if text = f.str(); text == "" && kindOf(f.value) != "string" {
+			return
+		}
+	}
+	if _, err := resource.ParseQuantity(text); err != nil || len(text) > maxQuantityText {
+		f.refuse("%q is no quantity, such as 1, \"500m\" or \"2Gi\"", clip(text))
 	}
 }
 
