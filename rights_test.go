@@ -153,6 +153,63 @@ func without(objs []runtime.Object, gone single, user string) []runtime.Object {
 	return all
 }
 
+// eachMissing takes each single right of roles, or each of some, away in turn: the converge of a user who lacks it is refused before anything is
+// written, and the check of some of them, and of all who may not delete, tells it once, by name.
+func (w *world) eachMissing(t *testing.T, dir, namespace, prefix string, objs []runtime.Object, once func(*jr2.Options), some func(single) bool) {
+	t.Helper()
+	user := func(i int) string { return fmt.Sprint(prefix, "-", i) }
+	last := 0
+	for i, gone := range singles(objs) {
+		if !some(gone) {
+			continue
+		}
+		last = i
+		w.give(t, without(objs, gone, user(i)))
+	}
+	w.knows(t, user(last), objs)
+	t.Run("lacks", func(t *testing.T) {
+		for i, gone := range singles(objs) {
+			if some(gone) {
+				t.Run(fmt.Sprintf("%s %s.%s", gone.verb, gone.resource, gone.group), func(t *testing.T) {
+					t.Parallel()
+					w.missing(t, dir, namespace, user(i), gone, i%12 == 0 || gone.verb == "delete", once)
+				})
+			}
+		}
+	})
+}
+
+// missing converges as a user who lacks one right, and checks as him where asked to: the check asks the same.
+func (w *world) missing(t *testing.T, dir, namespace, user string, gone single, check bool, once func(*jr2.Options)) {
+	t.Helper()
+	var writes writes
+	up := w.up(t, dir, into(namespace), once, w.as(user), func(o *jr2.Options) { o.Config.Wrap(writes.wrap) })
+	if up.err == nil || len(writes.all()) > 0 {
+		t.Errorf("%v, wrote %s", up.err, writes.all())
+	}
+	if !check {
+		return
+	}
+	report := w.check(t, dir, preflight.Choice{}, into(namespace), once, w.as(user))
+	told := func(f preflight.Finding) bool {
+		named := strings.Contains(f.Message, gone.verb) && strings.Contains(f.Message, gone.resource)
+		return f.Code == preflight.CodeEscalation || f.Code == preflight.CodeRightMissing && named
+	}
+	if !slices.ContainsFunc(report.Findings, told) {
+		t.Errorf("the check says\n%s", report)
+	}
+	if !strings.Contains(report.Roles, "name: jr2-converge-"+namespace) || !strings.Contains(report.Roles, "name: "+user) {
+		t.Errorf("the roles that would do are\n%s", report.Roles)
+	}
+	for i, f := range report.Findings {
+		if slices.ContainsFunc(report.Findings[:i], func(other preflight.Finding) bool {
+			return other.Code == f.Code && other.Object == f.Object && f.Code == preflight.CodeRightMissing
+		}) {
+			t.Errorf("told twice: %s\n%s", f.Object, report)
+		}
+	}
+}
+
 // TestMinimalRights: a user who has what MinimalRoles prints converges, and one who lacks any single right of it is refused before anything is
 // written, by name of the right.
 func TestMinimalRights(t *testing.T) {
@@ -164,36 +221,10 @@ func TestMinimalRights(t *testing.T) {
 		must(t, o.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: names.LabelManagedBy + "=" + names.ManagedBy}))
 	}
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
-	read, err := config.Load(t.Context(), config.LoadOptions{Dir: dir})
-	must(t, err)
-	once := func(o *jr2.Options) { o.Instance = read } // it is evaluated once, and not for each right
+	once := read(t, dir)
 	objs := w.roles(t, dir, "minimal", into("rights"), once)
 	w.give(t, objs)
-	for i, gone := range singles(objs) {
-		w.give(t, without(objs, gone, fmt.Sprint("lacks-", i)))
-	}
-	w.knows(t, fmt.Sprint("lacks-", len(singles(objs))-1), objs)
-
-	for i, gone := range singles(objs) {
-		var writes writes
-		user := fmt.Sprint("lacks-", i)
-		up := w.up(t, dir, into("rights"), once, w.as(user), func(o *jr2.Options) { o.Config.Wrap(writes.wrap) })
-		if up.err == nil || len(writes.all()) > 0 {
-			t.Errorf("without %s %s.%s: %v, wrote %s", gone.verb, gone.resource, gone.group, up.err, writes.all())
-		}
-		if i%12 > 0 {
-			continue // the check asks the same
-		}
-		report := w.check(t, dir, preflight.Choice{}, into("rights"), once, w.as(user))
-		if !slices.ContainsFunc(report.Findings, func(f preflight.Finding) bool {
-			return f.Code == preflight.CodeEscalation || f.Code == preflight.CodeRightMissing && strings.Contains(f.Message, gone.verb) && strings.Contains(f.Message, gone.resource)
-		}) {
-			t.Errorf("without %s %s.%s the check says\n%s", gone.verb, gone.resource, gone.group, report)
-		}
-		if !strings.Contains(report.Roles, "name: jr2-converge-rights") || !strings.Contains(report.Roles, "name: "+user) {
-			t.Errorf("the roles that would do are\n%s", report.Roles)
-		}
-	}
+	w.eachMissing(t, dir, "rights", "lacks", objs, once, func(single) bool { return true })
 
 	report := w.check(t, dir, preflight.Choice{}, into("rights"), once, w.as("minimal"))
 	if report.Err() != nil {
@@ -204,6 +235,43 @@ func TestMinimalRights(t *testing.T) {
 			t.Errorf("the %s converge: %v", run, up.err)
 		}
 	}
+}
+
+// TestMinimalRightsOfAPrune: a converge that removes what its Instance no longer needs, here the Repo cache, is asked about the right to delete
+// that too. What left and is gone, or is another's by now, needs no such right.
+func TestMinimalRightsOfAPrune(t *testing.T) {
+	w := theWorld(t, node("a"))
+	settings := configOf(`operator: { manage: false }, platforms: ["linux/amd64"]`)
+	before := folder(t, map[string]string{"jr2.config.ts": settings, "workflows/hold.ts": hold("3Gi", "1")})
+	must(t, w.up(t, before, into("rights-prune")).err)
+	dir := folder(t, map[string]string{"jr2.config.ts": settings, "workflows/ping.ts": ping})
+	once := read(t, dir)
+	objs := w.roles(t, dir, "pruner", into("rights-prune"), once)
+	deletes := slices.DeleteFunc(singles(objs), func(one single) bool { return one.verb != "delete" })
+	if len(deletes) < 3 {
+		t.Fatalf("the roles let delete %v", deletes)
+	}
+	w.give(t, objs)
+	w.eachMissing(t, dir, "rights-prune", "pruner-lacks", objs, once, func(one single) bool { return one.verb == "delete" }) // TestMinimalRights has the others
+
+	if up := w.up(t, dir, into("rights-prune"), once, w.as("pruner")); up.err != nil {
+		t.Errorf("with all rights: %v", up.err)
+	}
+	ctx, caches := t.Context(), metav1.ListOptions{LabelSelector: "app=" + names.RepoCacheName}
+	if left, err := w.client.AppsV1().DaemonSets("rights-prune").List(ctx, caches); err != nil || len(left.Items) > 0 {
+		t.Errorf("the Repo cache is still there: %v", err)
+	}
+	if report := w.check(t, dir, preflight.Choice{}, into("rights-prune"), once, w.as("pruner-lacks-"+fmt.Sprint(slices.Index(singles(objs), deletes[0])))); report.Err() != nil {
+		t.Errorf("when it is gone:\n%s", report)
+	}
+}
+
+// read is the Instance of a folder, so that it is evaluated once and not for each right.
+func read(t *testing.T, dir string) func(*jr2.Options) {
+	t.Helper()
+	inst, err := config.Load(t.Context(), config.LoadOptions{Dir: dir})
+	must(t, err)
+	return func(o *jr2.Options) { o.Instance = inst }
 }
 
 // knows waits until the authorizer has heard of the roles.

@@ -19,14 +19,15 @@ type uncoveredGrant struct {
 	said  error               // the server's words; nil when it was not asked, or could not be
 }
 
-// uncovered are the grants that the server would refuse, several asked about at a time.
-func (r *rights) uncovered(grants []Grant) ([]uncoveredGrant, error) {
+// uncovered are the grants that the server would refuse, several asked about at a time. Where the caller is refused anyway, the server is not asked
+// about those that the rules cover.
+func (r *rights) uncovered(grants []Grant, refused bool) ([]uncoveredGrant, error) {
 	judged := make([]*uncoveredGrant, len(grants))
 	group, _ := errgroup.WithContext(r.ctx)
 	group.SetLimit(reviewsAtOnce)
 	for i, grant := range grants {
 		group.Go(func() (err error) {
-			judged[i], err = r.judge(grant)
+			judged[i], err = r.judge(grant, refused)
 			return err
 		})
 	}
@@ -43,13 +44,14 @@ func (r *rights) uncovered(grants []Grant) ([]uncoveredGrant, error) {
 }
 
 // judge returns nil for a grant that the server would take. What it says to a dry run counts; where that says nothing, the rules do.
-func (r *rights) judge(grant Grant) (*uncoveredGrant, error) {
+func (r *rights) judge(grant Grant, refused bool) (*uncoveredGrant, error) {
 	covers, rules := validation.Covers(r.rules[cmp.Or(grant.Namespace, noNamespace)], grant.Rules)
 	uncovered := &uncoveredGrant{grant: grant, rules: rules}
-	if len(grant.Rules) == 0 && grant.Binds != nil {
-		covers = true // nobody knows them; only the server can refuse it
+	known := len(grant.Rules) > 0 || grant.Binds == nil
+	if !known {
+		covers = true // only the server can refuse it
 	}
-	if grant.Try != nil {
+	if grant.Try != nil && (!refused || !covers || !known) {
 		err := grant.Try(r.ctx)
 		if cause := context.Cause(r.ctx); cause != nil {
 			return nil, cause

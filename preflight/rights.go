@@ -39,7 +39,7 @@ func Rights(ctx context.Context, reviews authorizationclient.AuthorizationV1Inte
 	if err != nil {
 		return nil, err
 	}
-	uncovered, err := r.uncovered(grants)
+	uncovered, err := r.uncovered(grants, len(missing) > 0)
 	if err != nil {
 		return nil, err
 	}
