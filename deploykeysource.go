@@ -114,7 +114,7 @@ func (e *DeployKeyError) Unwrap() error { return e.Err }
 func (e *DeployKeyError) Error() string {
 	var texts, fixes []string
 	for _, request := range e.Requests {
-		texts = append(texts, fmt.Sprintf("%s is cloned over ssh with Secret %q, which does not exist in namespace %q",
+		texts = append(texts, fmt.Sprintf("that of %s belongs in Secret %q, which does not exist in namespace %q",
 			strings.Join(request.Repos, ", "), request.Secret, request.Namespace))
 		fixes = append(fixes, preflight.DeployKeyFix(request.Namespace, request.Secret))
 	}

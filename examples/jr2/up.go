@@ -19,11 +19,12 @@ import (
 
 // up holds the flags of `jr2 up`.
 type up struct {
-	streams  Streams
-	options  jr2.Options
-	rules    images.RegistryRules
-	embedded bool
-	output   string
+	streams   Streams
+	options   jr2.Options
+	rules     images.RegistryRules
+	embedded  bool
+	deployKey string
+	output    string
 }
 
 func upCommand(streams Streams) *cobra.Command {
@@ -46,7 +47,8 @@ func upCommand(streams Streams) *cobra.Command {
 	flags := command.Flags()
 	u.placeFlags(flags)
 	builderFlags(flags, &u.options)
-	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking")
+	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking, and to the generation of deploy keys")
+	flags.StringVar(&u.deployKey, "deploy-key", "", "the private key of repositories that are cloned over ssh, where its Secret is missing: generate, or a path (default: asked)")
 	flags.BoolVar(&unasked, "no-probe", false, "ask no model that an Agent names; else each is asked by a pod in the cluster, and a wrong one stops the converge")
 	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
 	flags.StringVarP(&u.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
@@ -70,6 +72,7 @@ func (u *up) run(ctx context.Context) error {
 	u.options.Env = u.streams.environ()
 	u.options.Confirm = u.confirm()
 	u.options.Events = out.event
+	u.askForKeys(ctx)
 	reach(&u.options, u.rules)
 	result, err := u.converge(ctx)
 	return end(ctx, out, result, err)
@@ -93,18 +96,33 @@ func (u *up) confirm() func(context.Context, jr2.FirstContact) (bool, error) {
 
 // asker asks a question on the terminal; without one there is nobody to ask, and it is nil.
 func asker[Q interface{ Question() string }](streams Streams) func(context.Context, Q) (bool, error) {
+	tty := terminalOf(streams)
+	if tty == nil {
+		return nil
+	}
+	return func(ctx context.Context, about Q) (bool, error) {
+		answer, err := ask(ctx, tty, streams.Err, about.Question())
+		return jr2.Accepts(answer), err
+	}
+}
+
+// terminalOf is the terminal at which somebody answers; nil without one.
+func terminalOf(streams Streams) *os.File {
 	file, ok := streams.In.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	return func(ctx context.Context, about Q) (bool, error) {
-		fmt.Fprint(streams.Err, about.Question())
-		answer, err := readLine(ctx, file)
-		if !strings.HasSuffix(answer, "\n") {
-			fmt.Fprintln(streams.Err) // nobody ended the line of the question
-		}
-		return jr2.Accepts(answer), err
+	return file
+}
+
+// ask puts a question and returns the line that answers it, without blanks around.
+func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (string, error) {
+	fmt.Fprint(out, question)
+	answer, err := readLine(ctx, in)
+	if !strings.HasSuffix(answer, "\n") {
+		fmt.Fprintln(out) // nobody ended the line of the question
 	}
+	return strings.TrimSpace(answer), err
 }
 
 // readLine reads one line, or what stands before the end, and gives up when ctx ends: a read of a terminal cannot be interrupted.

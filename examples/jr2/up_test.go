@@ -46,6 +46,7 @@ func TestUp(t *testing.T) {
 	t.Run("a refusal in json", s.testRefusalInJSON)
 	t.Run("plan", s.testPlan)
 	t.Run("prompt", s.testPrompt)
+	t.Run("deploy keys", s.testDeployKeys)
 	t.Run("two at once", s.testTwoAtOnce)
 	t.Run("interrupted while it waits for another", s.testInterruptedAtTheLock)
 	t.Run("interrupted by a signal", s.testSignal)

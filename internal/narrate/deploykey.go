@@ -11,7 +11,7 @@ func deployKey(e event.Event) ([]string, bool) {
 	switch e := e.(type) {
 	case event.DeployKeyNeeded:
 		return []string{
-			fmt.Sprintf("deploy key: %s is cloned over ssh with Secret %q, which is not there yet", strings.Join(e.Repos, ", "), e.Secret),
+			fmt.Sprintf("deploy key: that of %s belongs in Secret %q, which is not there yet", strings.Join(e.Repos, ", "), e.Secret),
 			fmt.Sprintf("  warning: whoever may read Secrets in namespace %q can read the private key there — let it open these repositories alone", e.Namespace),
 		}, true
 	case event.DeployKeyMade:

@@ -73,7 +73,7 @@ func golden() []struct {
 			`held secret TRACKER: for t.example.com:8443, u.example.com:443, from key "token" of Secret tracker`},
 		{event.CertificateMade{Why: "there is none"}, `certificates: made the authority of held secrets (there is none)`},
 		{event.CertificateMade{Host: "t.example.com:8443", Why: "a new authority"}, `certificates: made that of t.example.com:8443 (a new authority)`},
-		{event.DeployKeyNeeded{Namespace: "team-a", Secret: "git-ssh", Repos: []string{"git@h.test:a.git", "git@h.test:b.git"}}, `deploy key: git@h.test:a.git, git@h.test:b.git is cloned over ssh with Secret "git-ssh", which is not there yet
+		{event.DeployKeyNeeded{Namespace: "team-a", Secret: "git-ssh", Repos: []string{"git@h.test:a.git", "git@h.test:b.git"}}, `deploy key: that of git@h.test:a.git, git@h.test:b.git belongs in Secret "git-ssh", which is not there yet
   warning: whoever may read Secrets in namespace "team-a" can read the private key there — let it open these repositories alone`},
 		{event.DeployKeyMade{Secret: "git-ssh", Repos: []string{"git@h.test:a.git"}, Generated: true, PublicKey: "ssh-ed25519 AAAA jr2", Fingerprint: "SHA256:x"},
 			"deploy key: generated SHA256:x in Secret \"git-ssh\" — add its public key to the deploy keys of git@h.test:a.git:\n  ssh-ed25519 AAAA jr2"},
