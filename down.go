@@ -97,7 +97,8 @@ func (d *down) readInstance(ctx context.Context) (*config.Instance, error) {
 		return nil, err
 	}
 	inst, err := config.Load(ctx, config.LoadOptions{Dir: root, Env: d.env, Isolate: d.opts.Isolate})
-	if inst == nil || inst.Name == "" {
+	faulty := converge{faults: faultyFields(err)}
+	if inst == nil || faulty.faulty("name") || faulty.faulty("operator") { // whose it is, and whether the operator is its own, is not guessed
 		return nil, err
 	}
 	return inst, nil
