@@ -60,14 +60,16 @@ func (c *converge) pruneRights(ctx context.Context, r *rights, set *apply.Set, o
 	if err != nil {
 		return err
 	}
-	ours := func(o metav1.Object) bool { return o.GetAnnotations()[apply.SetAnnotation] == set.ID() }
+	gone := func(live *unstructured.Unstructured) bool {
+		return live == nil || live.GetAnnotations()[apply.SetAnnotation] != set.ID()
+	}
 	for _, ref := range slices.Concat(goes, stays) {
 		plural, _ := meta.UnsafeGuessKindToResource(ref.GroupVersionKind())
 		what := ref.String() + ", which is no longer asked for"
 		r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "get")
 		if slices.Contains(goes, ref) {
 			r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "delete")
-			r.needs[len(r.needs)-1].Unless = preflight.IsGone(c.cluster.client, plural, ref.Namespace, ref.Name, ours)
+			r.needs[len(r.needs)-1].Unless = preflight.Unless(c.cluster.client, plural, ref.Namespace, ref.Name, gone)
 		}
 	}
 	return nil

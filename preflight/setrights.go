@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,8 +19,13 @@ import (
 type SetRightsOptions struct {
 	// Verbs says what is done to an object. nil means SetVerbs for all.
 	Verbs func(o *unstructured.Unstructured) []string
-	// Leaving are objects that left the set and are deleted where they are there; kind, version, namespace and name suffice.
+	// Unchanged says of an object that is there that it is not written, because it is as asked for. It is asked only when the right to write it is
+	// missing. nil means that all are written.
+	Unchanged func(live, asked *unstructured.Unstructured) bool
+	// Leaving are objects that are deleted where they are there; kind, version, namespace and name suffice.
 	Leaving []*unstructured.Unstructured
+	// Seen are objects that are looked at and left alone.
+	Seen []*unstructured.Unstructured
 	// Also is what else is needed, such as the right to keep a lock.
 	Also []Need
 }
@@ -59,7 +63,7 @@ func SetNeeds(ctx context.Context, client kubernetes.Interface, objs []*unstruct
 	scopes := scopes{ctx: ctx, client: client, arriving: arriving(objs), served: map[schema.GroupVersion]map[string]metav1.APIResource{}}
 	needs := slices.Clone(opts.Also)
 	var notes []Finding
-	add := func(o *unstructured.Unstructured, verbs []string) error {
+	add := func(o *unstructured.Unstructured, verbs []string, unless map[string]func(live *unstructured.Unstructured) bool) error {
 		resource, namespaced, err := scopes.of(o.GroupVersionKind())
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -72,13 +76,9 @@ func SetNeeds(ctx context.Context, client kubernetes.Interface, objs []*unstruct
 		if namespaced {
 			namespace = o.GetNamespace()
 		}
-		at := resource.GroupResource()
-		for _, need := range Needs(objectOf(o), at.Group, at.Resource, namespace, o.GetName(), verbs...) {
-			switch need.Verb {
-			case "create":
-				need.Unless = IsThere(client, resource, namespace, o.GetName())
-			case "delete":
-				need.Unless = IsGone(client, resource, namespace, o.GetName(), nil)
+		for _, need := range Needs(objectOf(o), resource.Group, resource.Resource, namespace, o.GetName(), verbs...) {
+			if look := unless[need.Verb]; look != nil {
+				need.Unless = Unless(client, resource, namespace, o.GetName(), look)
 			}
 			needs = append(needs, need)
 		}
@@ -89,12 +89,22 @@ func SetNeeds(ctx context.Context, client kubernetes.Interface, objs []*unstruct
 		if opts.Verbs != nil {
 			verbs = opts.Verbs(o)
 		}
-		if err := add(o, verbs); err != nil {
+		unless := map[string]func(*unstructured.Unstructured) bool{"create": func(live *unstructured.Unstructured) bool { return live != nil }}
+		if opts.Unchanged != nil {
+			unless["patch"] = func(live *unstructured.Unstructured) bool { return live != nil && opts.Unchanged(live, o) }
+		}
+		if err := add(o, verbs, unless); err != nil {
 			return nil, nil, notes, err
 		}
 	}
 	for _, o := range opts.Leaving {
-		if err := add(o, []string{"get", "delete"}); err != nil {
+		gone := map[string]func(*unstructured.Unstructured) bool{"delete": func(live *unstructured.Unstructured) bool { return live == nil }}
+		if err := add(o, []string{"get", "delete"}, gone); err != nil {
+			return nil, nil, notes, err
+		}
+	}
+	for _, o := range opts.Seen {
+		if err := add(o, []string{"get"}, nil); err != nil {
 			return nil, nil, notes, err
 		}
 	}
@@ -170,24 +180,8 @@ func arriving(objs []*unstructured.Unstructured) map[schema.GroupVersionKind]met
 	return kinds
 }
 
-// IsThere says that an object exists, for the Unless of the right to create it.
-func IsThere(client kubernetes.Interface, resource schema.GroupVersionResource, namespace, name string) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		o, err := readMeta(ctx, client, resource, namespace, name)
-		return o != nil, err
-	}
-}
-
-// IsGone says that there is nothing to delete, for the Unless of the right to: no such object, or one that is not ours. ours may be nil.
-func IsGone(client kubernetes.Interface, resource schema.GroupVersionResource, namespace, name string, ours func(metav1.Object) bool) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		o, err := readMeta(ctx, client, resource, namespace, name)
-		return err == nil && (o == nil || ours != nil && !ours(o)), err
-	}
-}
-
-// readMeta returns nil for an object that is not there, as far as the server says so clearly.
-func readMeta(ctx context.Context, client kubernetes.Interface, resource schema.GroupVersionResource, namespace, name string) (metav1.Object, error) {
+// Unless makes a Need's Unless of what is there: unneeded is given the object, or nil where there is none.
+func Unless(client kubernetes.Interface, resource schema.GroupVersionResource, namespace, name string, unneeded func(live *unstructured.Unstructured) bool) func(context.Context) (bool, error) {
 	path := []string{"/apis", resource.Group, resource.Version}
 	if resource.Group == "" {
 		path = []string{"/api", resource.Version}
@@ -195,14 +189,19 @@ func readMeta(ctx context.Context, client kubernetes.Interface, resource schema.
 	if namespace != "" {
 		path = append(path, "namespaces", namespace)
 	}
-	raw, err := client.Discovery().RESTClient().Get().AbsPath(append(path, resource.Resource, name)...).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	path = append(path, resource.Resource, name)
+	return func(ctx context.Context) (bool, error) {
+		raw, err := client.Discovery().RESTClient().Get().AbsPath(path...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+		if apierrors.IsNotFound(err) {
+			return unneeded(nil), nil
+		}
+		if err != nil {
+			return false, err
+		}
+		live := &unstructured.Unstructured{}
+		if err := live.UnmarshalJSON(raw); err != nil {
+			return false, err
+		}
+		return unneeded(live), nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	o := &metav1.PartialObjectMetadata{}
-	return o, json.Unmarshal(raw, o)
 }

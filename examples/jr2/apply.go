@@ -148,7 +148,7 @@ func (a *applying) prepared(ctx context.Context, out applyPrinter, then func(*co
 		set.Namespace = c.namespace
 	}
 	out.started(set, c.context)
-	findings, err := c.check(ctx, set)
+	findings, err := c.check(ctx, set, a.options)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
@@ -106,17 +107,18 @@ func (c *connected) bringHome(ctx context.Context, set *apply.Set, opts apply.Op
 
 // lock waits for another apply of the set.
 func (c *connected) lock(ctx context.Context, set *apply.Set, events func(apply.Event)) (context.Context, func(), error) {
-	return apply.Lock(ctx, c.client, set.Namespace, "jr2-apply-"+set.Name, identity(), apply.LockOptions{Events: events})
+	return apply.Lock(ctx, c.client, set.Namespace, lockName(set), identity(), apply.LockOptions{Events: events})
 }
 
 // check looks at the set before anything is written.
-func (c *connected) check(ctx context.Context, set *apply.Set) ([]preflight.Finding, error) {
+func (c *connected) check(ctx context.Context, set *apply.Set, opts apply.Options) ([]preflight.Finding, error) {
 	facts, err := c.facts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	findings := preflight.Set(ctx, set.Objects, facts)
-	return findings, ctx.Err()
+	rights, err := c.rights(ctx, set, opts)
+	return append(findings, rights...), errors.Join(err, ctx.Err())
 }
 
 // facts reads what the checks want to know. What this user may not read stays unknown, and the checks say so.
