@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -174,6 +173,9 @@ func TestDeployKeys(t *testing.T) {
 	if warned := strings.Index(told.lines, "  warning: whoever may read Secrets in namespace \"keys\""); warned < 0 || warned > strings.Index(told.lines, `namespace: "keys" created`) {
 		t.Errorf("not warned before the first write:\n%s", told.lines)
 	}
+	if strings.Contains(told.lines, "does not exist in namespace") || told.result.DeployKeys[1].PublicKey != "" {
+		t.Errorf("it warns of what it makes, or tells more than the fingerprint of a key that it was given: %+v\n%s", told.result.DeployKeys, told.lines)
+	}
 	raw, err := json.Marshal(told.result)
 	must(t, err)
 	text := told.lines + string(raw) + fmt.Sprintf("%+v", told.result) + planned.plan.String()
@@ -190,6 +192,10 @@ func TestDeployKeys(t *testing.T) {
 	}
 	if settled := w.plan(t, dir, into("keys")); len(settled.plan.DeployKeys) > 0 || settled.plan.Changes() != 0 {
 		t.Errorf("planned afterwards\n%s", settled.plan)
+	}
+	var moved *jr2.MovedError
+	if late := w.up(t, dir, into("keys"), func(o *jr2.Options) { o.Plan = planned.plan }); !errors.As(late.err, &moved) || !slices.Contains(moved.Moved, "the deploy keys") {
+		t.Errorf("by the plan that was carried out: %v", late.err)
 	}
 }
 
@@ -270,17 +276,21 @@ func TestDeployKeyOfTwoAtOnce(t *testing.T) {
 }
 
 // TestDeployKeyCutOff: a converge that ends between the making and the keeping of a key told it to nobody, and the next one makes one. When only the
-// answer is lost, the key that is kept is the one that is told.
+// answer is lost, the key that is kept is the one that is told, and whoever has to bring it to a host is reminded also where the converge fails later.
 func TestDeployKeyCutOff(t *testing.T) {
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
-	var lose, lost atomic.Int32
+	fates := make(chan string, 3)
+	for _, fate := range []string{"before", "after", "before"} {
+		fates <- fate
+	}
 	proxy := w.served(t, func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/keys-cut/secrets" || r.URL.Query().Get("fieldManager") != "jr2-mint" || lost.Load() == lose.Load() {
+			if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/keys-cut/secrets" || len(fates) == 0 {
 				return next.RoundTrip(r)
 			}
-			if lost.Add(1) == 1 {
+			fate := <-fates
+			if fate == "before" {
 				return nil, errors.New("cut off before")
 			}
 			if response, err := next.RoundTrip(r); err == nil {
@@ -289,19 +299,20 @@ func TestDeployKeyCutOff(t *testing.T) {
 			return nil, errors.New("cut off after")
 		})
 	})
-	must(t, w.up(t, folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping}), into("keys-cut")).err) // so that the keys alone are made
-	lose.Store(1)
+	must(t, w.up(t, folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping}), into("keys-cut")).err) // so that only the keys are made
 	cut := w.up(t, dir, into("keys-cut"), proxy)
 	if cut.err == nil || strings.Contains(cut.lines, "ssh-ed25519") || len(cut.result.DeployKeys) != 0 || !strings.HasPrefix(cut.lastLine(), "error: keep the deploy key in Secret git-ssh: ") {
 		t.Errorf("cut off before the write:\n%s", cut.lines)
 	}
-	lose.Store(2)
-	must(t, w.up(t, dir, into("keys-cut"), proxy).err)
-	if lost.Load() != 2 {
-		t.Fatalf("%d answers were lost", lost.Load())
+	lost := w.up(t, dir, into("keys-cut"), proxy)
+	public := strings.TrimSpace(string(w.keySecret(t, "keys-cut", "git-ssh").Data[names.DeployKeyPublic]))
+	if lost.err == nil || strings.Count(lost.lines, "\n  "+public+"\n") != 2 || len(lost.result.DeployKeys) != 1 || !strings.Contains(lost.lines, "\n  "+public+"\nerror: keep the deploy key in Secret other-ssh: ") {
+		t.Errorf("cut off after the write of one, and before that of the other:\n%s", lost.lines)
 	}
-	if _, err := w.client.CoreV1().Secrets("keys-cut").Get(t.Context(), "other-ssh", metav1.GetOptions{}); err != nil {
-		t.Error(err)
+	whole := w.up(t, dir, into("keys-cut"), proxy)
+	must(t, whole.err)
+	if len(whole.result.DeployKeys) != 1 || whole.result.DeployKeys[0].Secret != "other-ssh" || strings.Contains(whole.lines, public) {
+		t.Errorf("completed:\n%s", whole.lines)
 	}
 	if next := w.up(t, dir, into("keys-cut")); next.err != nil || next.result.Changed != 0 || strings.Contains(next.lines, "deploy key") {
 		t.Errorf("afterwards: %v\n%s", next.err, next.lines)

@@ -1,0 +1,35 @@
+package preflight_test
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"jr2.dev/jr2/config"
+	"jr2.dev/jr2/preflight"
+)
+
+func ExampleDeployKeys() {
+	client := fake.NewClientset() // a client of a real cluster goes here: kubernetes.NewForConfig(config)
+	bound := func(url string) config.RepoSlot { return config.RepoSlot{Slot: "app", State: config.SlotBound, URL: url} }
+	instance := &config.Instance{
+		Git: config.Git{Credentials: []config.GitCredential{{Match: "git.example.test/", SSHKey: "git-ssh"}}},
+		Workflows: []config.Workflow{{Name: "review", Workspaces: []config.Workspace{{Repos: []config.RepoSlot{
+			bound("git@git.example.test:team/app.git"), bound("git@git.example.test:team/docs.git"),
+		}}}}},
+	}
+	keys, err := preflight.DeployKeys(context.Background(), client.CoreV1().Secrets("team-a"), instance, "team-a")
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, key := range keys {
+		switch {
+		case key.Unseen != nil:
+			fmt.Println(key.Secret, "may be there:", key.Unseen)
+		case !key.There:
+			fmt.Println(preflight.DeployKeyFix("team-a", key.Secret), "for", key.URLs())
+		}
+	}
+	// Output: kubectl -n team-a create secret generic git-ssh --from-file=identity=<path of a private key without a passphrase> for [git@git.example.test:team/app.git git@git.example.test:team/docs.git]
+}
