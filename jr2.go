@@ -23,7 +23,7 @@ import (
 //
 // The Result is never nil: with an error it holds what was seen and done until then. Errors are a *Refusal or another error of the
 // package that found the fault; errors.As and errors.Is see through all of them. Nothing is applied before the namespace is agreed
-// upon, and after it nothing before the checks have passed.
+// upon and each missing deploy key has a source (else a *DeployKeyError), and after it nothing before the checks have passed.
 func Converge(ctx context.Context, opts Options) (*Result, error) {
 	run := &converge{opts: opts, result: &Result{}}
 	looks := []step{
