@@ -1,6 +1,7 @@
 package jr2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -127,26 +128,30 @@ func (c *converge) probePodLevelResources(ctx context.Context, namespace string)
 	return findings, err
 }
 
-// secrets looks at everything that the configuration names beside itself: Secrets of the namespace, the CA bundle, held values.
+// secrets looks at everything that the configuration names beside itself: Secrets and ConfigMaps of the namespace, the CA bundle, held values. A
+// check hears of all that refuses, a converge ends with it.
 func (c *converge) secrets(ctx context.Context) error {
-	bundle, err := c.inst.CABundle()
-	if err != nil {
-		return err
-	}
+	bundle, bundleErr := c.inst.CABundle()
 	c.input.CABundle, c.input.Env = bundle, c.environ
+	if bundleErr != nil && !c.whole {
+		return bundleErr
+	}
 	findings, err := preflight.NamedSecrets(ctx, c.cluster.client.CoreV1().Secrets(c.cluster.namespace), c.inst, c.cluster.namespace)
+	if err == nil {
+		var held []preflight.Finding
+		held, err = c.heldFindings(ctx)
+		findings = append(findings, held...)
+	}
+	if c.whole {
+		about := "Instance " + c.inst.Name
+		findings = slices.Concat(findingsOf(bundleErr, about), findings, findingsOf(err, about))
+		err = nil
+	}
 	refused := preflight.Refused(findings)
-	if refused != nil && !c.whole {
-		return refused
+	if !c.whole && (refused != nil || err != nil) {
+		return cmp.Or(refused, err)
 	}
-	if refused == nil && err != nil {
-		return err
-	}
-	held, err := c.heldFindings(ctx)
-	if refused == nil && err != nil {
-		return err
-	}
-	for _, finding := range slices.Concat(findings, held, literalSecrets(c.inst)) {
+	for _, finding := range append(findings, literalSecrets(c.inst)...) {
 		asked := finding.Code == preflight.CodeDeployKeyMissing && !c.whole // of a key that this converge makes, or a plan tells
 		if finding.Severity != preflight.Refuse && !asked {
 			c.note(finding)

@@ -4,7 +4,7 @@ package preflight
 // may have others.
 func Codes() []string {
 	return []string{
-		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBuilderUnreachable, CodeBundledImageOff, CodeConfigField, CodeConfigModule,
+		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBuilderUnreachable, CodeBundledImageOff, CodeConfigField, CodeConfigModule, CodeConfigMapMissing,
 		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEmulation, CodeEscalation,
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
 		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
@@ -15,7 +15,7 @@ func Codes() []string {
 		CodePodLevelResources, CodePodNeedsMissing, CodePodQuotaFull, CodePodQuotaNever, CodePodRefused, CodePodSecurity, CodePodSecurityLabel,
 		CodePodSecurityRunning, CodePriorityClassMissing, CodePrivilegedPods, CodePullSecret, CodeQuotaFull, CodeQuotaNever, CodeRefusedByServer,
 		CodeRegistryHost, CodeRegistryOptions, CodeRightMissing, CodeRuntimeClassMissing, CodeRuntimeClassTiny, CodeSecretEmpty,
-		CodeSecretKeyMissing, CodeSecretMissing, CodeSigningKey, CodeSizeTooLarge, CodeSizeTooSmall, CodeTrustTooLarge, CodeTypes,
+		CodeSecretKeyMissing, CodeSecretMissing, CodeSigningCredentials, CodeSigningKey, CodeSizeTooLarge, CodeSizeTooSmall, CodeTrustTooLarge, CodeTypes,
 		CodeUnauthorized, CodeUnexplained, CodeUnreachable, CodeUnschedulable, CodeWebhookBlocksItself, CodeWebhookUnreachable,
 		CodeWebhookUnserved,
 	}

@@ -18,59 +18,143 @@ type ConfigMapGetter interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.ConfigMap, error)
 }
 
-// HarnessReach refuses a Secret or a ConfigMap of harness.envFrom that gives the Harness a model key, which is to be held instead (source:
-// reference, 4.5 R1 and 7.9). It looks at the names of keys and at no value. One that does not exist is another check's business; one that
-// can't be read is told in a note.
+// Stable codes of what HarnessReach finds beside CodeModelKeyReaches.
+const (
+	// CodeConfigMapMissing is a ConfigMap, or a key of one, without which no Harness starts.
+	CodeConfigMapMissing = "configmap-missing"
+	// CodeSigningCredentials are keys that sign requests, so that no Custodian can hold them.
+	CodeSigningCredentials = "signing-credentials-reach-harness"
+)
+
+// HarnessReach looks at what the Harness is given beside held secrets. A Secret or a ConfigMap of harness.envFrom that gives it a model key, which is to
+// be held instead, refuses (source: reference, 4.5 R1 and 7.9). Credentials that sign requests warn (4.5), and so does a ConfigMap that is not there, or
+// lacks the key that is asked for: the pods would not start. It looks at the names of keys and at no value. A Secret that does not exist is
+// NamedSecrets' business; what can't be read is told in a Note.
 func HarnessReach(ctx context.Context, secrets SecretGetter, configMaps ConfigMapGetter, inst *config.Instance, namespace string) ([]Finding, error) {
-	var findings []Finding
+	r := harnessReach{ctx: ctx, configMaps: configMaps, namespace: namespace, read: map[string]*corev1.ConfigMap{}, failed: map[string]error{}}
 	for i, source := range inst.Harness.EnvFrom {
-		object, name, keys, err := keysOf(ctx, secrets, configMaps, source)
-		switch {
-		case ctx.Err() != nil:
-			return findings, err
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			findings = append(findings, Finding{
-				Severity: Note, Code: CodeNotLookedAt, Object: fmt.Sprintf("%s %s/%s", object, namespace, name),
-				Message: fmt.Sprintf("nobody could say whether harness.envFrom[%d] gives the Harness a model key: %v", i, err),
-			})
+		if ref := source.SecretRef; ref != nil {
+			secret, err := secrets.Get(ctx, ref.Name, metav1.GetOptions{})
+			if err == nil {
+				r.keys(i, "Secret", ref.Name, source.Prefix, slices.Sorted(maps.Keys(secret.Data)))
+			} else if !apierrors.IsNotFound(err) {
+				r.unseen(fmt.Sprintf("harness.envFrom[%d] gives the Harness a model key", i), "Secret", ref.Name, err)
+			}
 		}
-		for _, key := range keys {
-			if _, isModelKey := config.LookupModelKey(source.Prefix + key); isModelKey {
-				findings = append(findings, reaching(i, object, namespace, name, key, source.Prefix+key))
+		if ref := source.ConfigMapRef; ref != nil {
+			if configMap := r.configMap(fmt.Sprintf("harness.envFrom[%d]", i), ref.Name, "", isTrue(ref.Optional)); configMap != nil {
+				r.keys(i, "ConfigMap", ref.Name, source.Prefix, slices.Sorted(maps.Keys(configMap.Data)))
 			}
 		}
 	}
-	return findings, nil
+	for i, variable := range inst.Harness.Env {
+		if isSigning(variable.Name) {
+			r.signing(fmt.Sprintf("harness.env[%d]", i), "Instance "+inst.Name, variable.Name)
+		}
+		if variable.ValueFrom != nil && variable.ValueFrom.ConfigMapKeyRef != nil {
+			ref := variable.ValueFrom.ConfigMapKeyRef
+			r.configMap(fmt.Sprintf("harness.env[%d].valueFrom", i), ref.Name, ref.Key, isTrue(ref.Optional))
+		}
+	}
+	return r.findings, context.Cause(ctx)
 }
 
-// keysOf names the object of a source and its keys, sorted.
-func keysOf(ctx context.Context, secrets SecretGetter, configMaps ConfigMapGetter, source corev1.EnvFromSource) (object, name string, keys []string, err error) {
+// harnessReach gathers findings; each ConfigMap is read once.
+type harnessReach struct {
+	ctx        context.Context
+	configMaps ConfigMapGetter
+	namespace  string
+	read       map[string]*corev1.ConfigMap
+	failed     map[string]error
+	findings   []Finding
+}
+
+func (r *harnessReach) object(kind, name string) string {
+	return fmt.Sprintf("%s %s/%s", kind, r.namespace, name)
+}
+
+// keys looks at the names of variables that an object gives.
+func (r *harnessReach) keys(i int, kind, name, prefix string, keys []string) {
+	for _, key := range keys {
+		if _, isModelKey := config.LookupModelKey(prefix + key); isModelKey {
+			r.findings = append(r.findings, r.reaching(i, kind, name, key, prefix+key))
+		}
+		if isSigning(prefix + key) {
+			r.signing(fmt.Sprintf("harness.envFrom[%d]", i), r.object(kind, name), prefix+key)
+		}
+	}
+}
+
+// configMap reads one, and warns when it, or a key of it, is not there and has to be.
+func (r *harnessReach) configMap(field, name, key string, optional bool) *corev1.ConfigMap {
+	if name == "" {
+		return nil // the configuration is at fault, which is told
+	}
+	configMap, seen := r.read[name]
+	if !seen {
+		configMap, r.failed[name] = r.configMaps.Get(r.ctx, name, metav1.GetOptions{})
+		r.read[name] = configMap
+	}
+	err := r.failed[name]
 	switch {
-	case source.SecretRef != nil:
-		secret, err := secrets.Get(ctx, source.SecretRef.Name, metav1.GetOptions{})
-		if err != nil {
-			return "Secret", source.SecretRef.Name, nil, err
+	case apierrors.IsNotFound(err):
+		if !optional {
+			r.missing(field, name, key, fmt.Sprintf("which does not exist in namespace %q", r.namespace),
+				fmt.Sprintf("kubectl -n %s create configmap %s --from-literal=%s=...", r.namespace, name, orKey(key)))
 		}
-		return "Secret", source.SecretRef.Name, slices.Sorted(maps.Keys(secret.Data)), nil
-	case source.ConfigMapRef != nil:
-		configMap, err := configMaps.Get(ctx, source.ConfigMapRef.Name, metav1.GetOptions{})
-		if err != nil {
-			return "ConfigMap", source.ConfigMapRef.Name, nil, err
-		}
-		return "ConfigMap", source.ConfigMapRef.Name, slices.Sorted(maps.Keys(configMap.Data)), nil
+		return nil
+	case err != nil:
+		r.unseen(fmt.Sprintf("%s can be given to the Harness, and what it gives", field), "ConfigMap", name, err)
+		return nil
 	}
-	return "", "", nil, nil
+	_, text := configMap.Data[key]
+	if _, binary := configMap.BinaryData[key]; key != "" && !text && !binary && !optional {
+		r.missing(field, name, key, fmt.Sprintf("which has no key %q", key), fmt.Sprintf(`kubectl -n %s patch configmap %s --type merge -p '{"data":{"%s":"..."}}'`, r.namespace, name, key))
+	}
+	return configMap
 }
 
-func reaching(i int, object, namespace, name, key, variable string) Finding {
-	fix := fmt.Sprintf("secrets: [{ name: %q, valueFrom: { secretKeyRef: { name: %q, key: %q } } }]", variable, name, key)
-	if object != "Secret" {
-		fix = fmt.Sprintf("put the value into a Secret and name it: secrets: [{ name: %q, valueFrom: { secretKeyRef: { name: ..., key: ... } } }]", variable)
+func (r *harnessReach) missing(field, name, key, why, fix string) {
+	r.findings = append(r.findings, Finding{
+		Severity: Warn, Code: CodeConfigMapMissing, Object: r.object("ConfigMap", name), Fix: fix,
+		Message: fmt.Sprintf("%s names ConfigMap %q, %s, so no Harness would start — create it first: %s", field, name, why, fix),
+	})
+}
+
+func orKey(key string) string {
+	if key == "" {
+		return "KEY"
 	}
+	return key
+}
+
+func (r *harnessReach) unseen(what, kind, name string, err error) {
+	r.findings = append(r.findings, Finding{
+		Severity: Note, Code: CodeNotLookedAt, Object: r.object(kind, name), Message: fmt.Sprintf("nobody could say whether %s: %v", what, err),
+	})
+}
+
+// isSigning knows the variables of credentials that sign a request instead of travelling in it, so that a Custodian can't swap them.
+func isSigning(name string) bool {
+	return slices.Contains([]string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS"}, name)
+}
+
+func (r *harnessReach) signing(field, object, name string) {
+	r.findings = append(r.findings, Finding{
+		Severity: Warn, Code: CodeSigningCredentials, Object: object,
+		Message: fmt.Sprintf("%s gives the Harness %s, which signs requests and so can't be held: every Agent can read it — give it few rights, or use a key that travels in a header", field, name),
+		Fix:     "give " + name + " few rights, or use a provider whose key travels in a header",
+	})
+}
+
+// reaching has the fix that holds: a Secret that harness.envFrom names may not be the one that a held value lies in (R13).
+func (r *harnessReach) reaching(i int, kind, name, key, variable string) Finding {
+	own := name + "-held"
+	fix := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=..., remove key %s from %s %s, and hold it: "+
+		"secrets: [{ name: %q, valueFrom: { secretKeyRef: { name: %q, key: %q } } }]", r.namespace, own, key, key, kind, name, variable, own, key)
 	return Finding{
-		Severity: Refuse, Code: CodeModelKeyReaches, Object: fmt.Sprintf("%s %s/%s", object, namespace, name), Fix: fix,
-		Message: fmt.Sprintf("harness.envFrom[%d] names %s %q, whose key %q gives the Harness the model key %s, so every Agent could read it — hold it "+
-			"instead, out of an object that harness.envFrom does not name: %s", i, object, name, key, variable, fix),
+		Severity: Refuse, Code: CodeModelKeyReaches, Object: r.object(kind, name), Fix: fix,
+		Message: fmt.Sprintf("harness.envFrom[%d] names %s %q, whose key %q gives the Harness the model key %s, so every Agent could read it — move it to a "+
+			"Secret of its own: %s", i, kind, name, key, variable, fix),
 	}
 }

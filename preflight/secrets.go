@@ -19,13 +19,14 @@ type SecretGetter interface {
 
 // NamedSecrets checks that each Secret which the configuration names is in the namespace, and has the key that is asked for. What is missing
 // refuses; a missing deploy key of a repository only warns, because the clone may be made later. It looks at the names of keys and at
-// no value. Each Secret is read once. An error other than "not found" is returned with the findings so far.
+// no value. Each Secret is read once. One that the caller may not read is told in a Note, since nobody knows whether it is there; another error is
+// returned with the findings so far.
 func NamedSecrets(ctx context.Context, secrets SecretGetter, inst *config.Instance, namespace string) ([]Finding, error) {
 	reader := secretReader{ctx: ctx, secrets: secrets, namespace: namespace, seen: map[string]*corev1.Secret{}}
 	var findings []Finding
 	for i, held := range inst.Secrets {
-		if held.ValueFrom == nil {
-			continue
+		if held.ValueFrom == nil || held.ValueFrom.Name == "" {
+			continue // without a name it is the configuration that is at fault, which is told
 		}
 		field := fmt.Sprintf("secrets[%d].valueFrom", i)
 		missing := fmt.Sprintf(seed.SecretMissing, i, held.ValueFrom.Name, held.ValueFrom.Name, held.ValueFrom.Key)
@@ -60,11 +61,17 @@ type secretReader struct {
 
 // require adds a finding when the Secret, or its key where one is given, is not there.
 func (r *secretReader) require(findings []Finding, field, name, key, missing string) []Finding {
+	finding := Finding{Severity: Refuse, Object: "Secret " + r.namespace + "/" + name}
 	secret := r.get(name)
+	if apierrors.IsForbidden(r.err) {
+		finding.Severity, finding.Code = Note, CodeNotLookedAt
+		finding.Message = fmt.Sprintf("nobody could say whether Secret %q, which %s names, is there: %v", name, field, r.err)
+		r.err = nil
+		return append(findings, finding)
+	}
 	if r.err != nil {
 		return findings
 	}
-	finding := Finding{Severity: Refuse, Object: "Secret " + r.namespace + "/" + name}
 	if secret == nil {
 		finding.Code, finding.Message, finding.Fix = CodeSecretMissing, missing, createSecret(r.namespace, name, key)
 		return append(findings, finding)
