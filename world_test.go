@@ -144,6 +144,7 @@ func folder(t testing.TB, files map[string]string) string {
 func node(name string, change ...func(*devcluster.Node)) devcluster.Node {
 	n := devcluster.Node{Name: name, Allocatable: corev1.ResourceList{ // room for what all tests of the package leave there
 		corev1.ResourceCPU: quantity("64"), corev1.ResourceMemory: quantity("256Gi"), corev1.ResourcePods: quantity("500"),
+		corev1.ResourceEphemeralStorage: quantity("4Ti"),
 	}}
 	for _, c := range change {
 		c(&n)
