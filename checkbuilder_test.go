@@ -45,7 +45,7 @@ func TestCheckOfTheBuilder(t *testing.T) {
 		}, preflight.CodeNoBuilder, "unix:///nowhere/docker.sock", preflight.Refuse, "start Docker or buildkitd, or set BUILDKIT_HOST to the address of one", true},
 		{"the named one is not there", func(o *jr2.Options) { o.BuildkitHost = "tcp://127.0.0.1:1" },
 			preflight.CodeBuilderUnreachable, "connection refused", preflight.Refuse, "start the builder, or correct BUILDKIT_HOST", false},
-		{"it is slow", func(o *jr2.Options) { o.BuildkitHost, o.Buildkit.Timeout = "unix://" + silent, 300*time.Millisecond },
+		{"it is slow", func(o *jr2.Options) { o.BuildkitHost, o.Buildkit.Timeout = "unix://"+silent, 300*time.Millisecond },
 			preflight.CodeBuilderUnreachable, "no answer within 300ms", preflight.Warn, "start the builder, or correct BUILDKIT_HOST", false},
 		{"one of several is not there", func(o *jr2.Options) {
 			o.Natives = map[string]images.ConnectOptions{both[0]: {Address: "tcp://127.0.0.1:1"}, both[1]: {Address: "tcp://127.0.0.1:1"}}

@@ -72,6 +72,7 @@ const checkPatience = 2 * time.Second
 // checking is a plan that goes on where a converge would stop.
 type checking struct {
 	planning
+	facts  *preflight.SetFacts        // workloads: what the cluster holds, read once
 	failed map[string]bool            // looks that others can't stand on, by name
 	ending map[preflight.Finding]bool // what kept others from looking; it is told whatever was chosen
 }
@@ -118,6 +119,8 @@ func (k *checking) looks() []lookStep {
 		{"objects", []string{"images", "tokens", "certificates", "kit names"}, k.objects},
 		{"pulls", []string{"images", "namespace", "tokens", "certificates", "kit names"}, k.pulls},
 		{"workloads", []string{"home", "kit names", "workflows"}, k.workloads},
+		{"accounts", []string{"workloads"}, k.accounts},
+		{"sandboxes", []string{"workloads"}, k.sandboxes},
 		{"assembly", []string{"objects"}, k.assembly},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
 		{"checks", []string{"home"}, k.further},
