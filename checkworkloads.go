@@ -25,6 +25,7 @@ func (k *checking) workloads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.facts = &facts
 	findings := slices.Concat(preflight.Admission(ctx, objs, facts), preflight.NodeVersions(objs, facts), preflight.Schedulability(objs, facts),
 		preflight.Webhooks(ctx, objs, facts))
 	k.result.Findings = append(k.result.Findings, findings...)
