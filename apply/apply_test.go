@@ -56,6 +56,7 @@ spec:
       containers: [{name: web, image: "registry.example/web:1", resources: {requests: {cpu: 1000m, memory: 1000M}, limits: {memory: 1000M}}}]`
 
 func TestApplyCreatesThenChangesNothing(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	s := set(t, ns, stack)
 	first := mustApply(t, s, apply.Options{Prune: true})

@@ -72,27 +72,28 @@ spec:
 // after a request, and larger ones, are in crashlarge_test.go.
 func TestApplyIsCompletedAfterACrashBeforeAnyRequest(t *testing.T) {
 	t.Parallel()
-	for n := 1; ; n++ {
-		ns := fmt.Sprintf("crash-%d", n)
-		// The first release crashes on even rounds, its successor on odd ones: both a first converge and an update with prune.
-		crashing := 1
-		if n%2 == 1 {
-			crashing = 2
-			mustApply(t, set(t, ns, small(1)), apply.Options{Prune: true})
+	inLanes(t, 4, func(t *testing.T, lane int) {
+		// Both a first converge is cut off and an update with prune.
+		crashing := 1 + lane%2
+		for n := 1 + lane/2; ; n += 2 {
+			ns := fmt.Sprintf("crash-%d-%d", crashing, n)
+			if crashing == 2 {
+				mustApply(t, set(t, ns, small(1)), apply.Options{Prune: true})
+			}
+			reached := crash(t, set(t, ns, small(crashing)), n)
+			mustApply(t, set(t, ns, small(crashing)), apply.Options{Prune: true})
+			wantEnd(t, ns, crashing)
+			if third := mustApply(t, set(t, ns, small(crashing)), apply.Options{Prune: true}); third.Changed() != 0 {
+				t.Errorf("%s: the third run: %+v", ns, third.Objects)
+			}
+			if !reached {
+				break
+			}
+			if n > 60 {
+				t.Fatal("a run of this set should not have that many requests")
+			}
 		}
-		reached := crash(t, set(t, ns, small(crashing)), (n+1)/2)
-		mustApply(t, set(t, ns, small(crashing)), apply.Options{Prune: true})
-		wantEnd(t, ns, crashing)
-		if third := mustApply(t, set(t, ns, small(crashing)), apply.Options{Prune: true}); third.Changed() != 0 {
-			t.Errorf("%s: the third run: %+v", ns, third.Objects)
-		}
-		if !reached && crashing == 1 {
-			break // the longest run is behind us
-		}
-		if n > 120 {
-			t.Fatal("a run of this set should not have that many requests")
-		}
-	}
+	})
 }
 
 // crash runs Apply and cuts it off at request n, which never leaves. False when the run had fewer requests.
@@ -200,6 +201,7 @@ func TestApplyRidesOutFaults(t *testing.T) {
 
 // A failure that does not end is an error that names the object, within the bound.
 func TestApplyGivesUpOnAFaultThatStays(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/services/web") {

@@ -24,9 +24,21 @@ import (
 	"jr2.dev/jr2/apply"
 )
 
-// large is a set of 60 objects with waves, hooks of each delete policy, and a Secret whose values are made once. Release 2 changes a third
+// Sizes of a large set, by its ConfigMaps: 60 objects, which is several times what goes on at once, and 19, in which nothing is left out but
+// more of the same.
+const (
+	sixty    = 29
+	nineteen = 8
+)
+
+// cuts are the requests after which runs are cut off: each of the smaller set, and the first of many of the larger.
+func cuts() map[string]struct{ size, step int } {
+	return map[string]struct{ size, step int }{"19 objects": {nineteen, 1}, "60 objects": {sixty, 13}}
+}
+
+// large is a set of a size with waves, hooks of each delete policy, and a Secret whose values are made once. Release 2 changes a third
 // of them, drops some, adds some, and asks for one more minted key.
-func large(release int) string {
+func large(release, size int) string {
 	keys := "password: hex:16"
 	if release == 2 {
 		keys += ", salt: hex:16"
@@ -44,16 +56,16 @@ func large(release int) string {
 		}
 		return 0
 	}
-	for i := range 29 {
+	for i := range size {
 		docs = append(docs, conf(fmt.Sprintf("c-%d", i+4*(release-1)), fmt.Sprint(value(i)))) // four leave, four come
 	}
-	for i := range 12 {
+	for i := range size * 3 / 7 {
 		docs = append(docs, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: s-%d, namespace: NS}\nstringData: {word: hush-%d}", i, value(i)))
 	}
-	for i := range 10 {
+	for i := range size * 5 / 14 {
 		docs = append(docs, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: w-%d, namespace: NS}\nspec: {clusterIP: None, selector: {app: w-%d}, ports: [{name: http, port: %d}]}", i, i, 80+value(i)))
 	}
-	for i := range 4 {
+	for i := range size / 7 {
 		docs = append(docs, fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: w-%d, namespace: NS, annotations: {%s}}
@@ -122,7 +134,7 @@ func (w *witness) killed(t *testing.T, s *apply.Set, n int) bool {
 			return nil, errDead
 		})
 	})
-	_, err := apply.Apply(ctx, cfg, s, apply.Options{Prune: true})
+	_, err := apply.Apply(ctx, cfg, s, apply.CheapSums(apply.Options{Prune: true}))
 	if reached := int(count.Load()) >= n; reached != (err != nil) {
 		t.Fatalf("request %d: reached %t, %v", n, reached, err)
 	} else {
@@ -141,7 +153,7 @@ func (w *witness) whole(t *testing.T, s *apply.Set) *apply.Outcome {
 		w.next = next
 		return w
 	})
-	out, err := apply.Apply(t.Context(), cfg, s, apply.Options{Prune: true})
+	out, err := apply.Apply(t.Context(), cfg, s, apply.CheapSums(apply.Options{Prune: true}))
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -202,15 +214,19 @@ func lasting(t *testing.T, ns string, o unstructured.Unstructured) string {
 }
 
 // undisturbed is the state after each release, and how often hooks were made on the way.
-func undisturbed(t *testing.T) (states [3]map[string]string) {
+func undisturbed(t *testing.T, size int) (states [3]map[string]string) {
 	ns := newNamespace(t, nil)
 	w := &witness{created: map[string]int{}}
 	for release := 1; release <= 2; release++ {
-		w.whole(t, set(t, ns, large(release)))
+		s := set(t, ns, large(release, size))
+		w.whole(t, s)
 		states[release] = state(t, ns)
+		if len(states[release]) != len(s.Objects)-2 { // less the namespace, and the hook that is deleted when it succeeded
+			t.Fatalf("%d objects", len(states[release]))
+		}
 	}
-	if len(states[1]) != 58 || w.created["jobs/migrate"] != 2 {
-		t.Fatalf("%d objects, %v", len(states[1]), w.created)
+	if w.created["jobs/migrate"] != 2 {
+		t.Fatalf("made %v", w.created)
 	}
 	return states
 }
@@ -247,57 +263,72 @@ func mintedValues(t *testing.T, ns string) *corev1.Secret {
 // A first apply of a large set that is killed after any of its requests ends, with the next run, as one that nobody disturbed.
 func TestALargeApplyIsCompletedAfterAKillAtAnyRequest(t *testing.T) {
 	t.Parallel()
-	states := undisturbed(t)
-	inLanes(t, func(t *testing.T, lane int) {
-		for n := lane + 1; ; n += crashLanes {
-			ns := fmt.Sprintf("kill-%d", n)
-			w := &witness{created: map[string]int{}}
-			if !w.killed(t, set(t, ns, large(1)), n) {
-				break
-			}
-			w.whole(t, set(t, ns, large(1)))
-			w.check(t, ns, n, 1, states[1])
-		}
-	})
+	for name, of := range cuts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states := undisturbed(t, of.size)
+			inLanes(t, crashLanes, func(t *testing.T, lane int) {
+				for n := 1 + lane*of.step; ; n += crashLanes * of.step {
+					ns := fmt.Sprintf("kill-%d-%d", of.size, n)
+					w := &witness{created: map[string]int{}}
+					if !w.killed(t, set(t, ns, large(1, of.size)), n) {
+						break
+					}
+					w.whole(t, set(t, ns, large(1, of.size)))
+					w.check(t, ns, n, 1, states[1])
+				}
+			})
+		})
+	}
 }
 
 // The same of the way from one release to another and back, where objects change, leave and come.
 func TestALargeUpdateIsCompletedAfterAKillAtAnyRequest(t *testing.T) {
 	t.Parallel()
-	states := undisturbed(t)
-	inLanes(t, func(t *testing.T, lane int) {
-		ns := newNamespace(t, nil)
-		w := &witness{created: map[string]int{}}
-		w.whole(t, set(t, ns, large(1)))
-		password := string(mintedValues(t, ns).Data["password"])
-		releases := 1
-		for n := lane + 1; ; n += crashLanes {
-			release := 1 + releases%2
-			reached := w.killed(t, set(t, ns, large(release)), n)
-			releases++
-			out := w.whole(t, set(t, ns, large(release)))
-			want := maps.Clone(states[release])
-			want["Secret minted"] = states[2]["Secret minted"] // keys stay
-			w.check(t, ns, n, releases, want)
-			if got := mintedValues(t, ns); string(got.Data["password"]) != password || len(password) != 32 {
-				t.Errorf("cut at request %d: the value was made again", n)
-			}
-			if !reached {
-				if out.Changed() != 0 {
-					t.Errorf("a run after a whole one: %+v", out.Objects)
-				}
-				break
-			}
-		}
-	})
+	for name, of := range cuts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states := undisturbed(t, of.size)
+			inLanes(t, crashLanes, func(t *testing.T, lane int) { killedUpdates(t, states, of.size, 1+lane*of.step, crashLanes*of.step) })
+		})
+	}
 }
 
-// crashLanes is how many runs go on at once: most of their time is the wait for Jobs, so it is more than the processors that tests run on.
-const crashLanes = 16
+// killedUpdates cuts off one update after the other of one namespace, each some requests later than the one before, up to one that is done by
+// then.
+func killedUpdates(t *testing.T, states [3]map[string]string, size, first, step int) {
+	ns := newNamespace(t, nil)
+	w := &witness{created: map[string]int{}}
+	w.whole(t, set(t, ns, large(1, size)))
+	password := string(mintedValues(t, ns).Data["password"])
+	releases := 1
+	for n := first; ; n += step {
+		release := 1 + releases%2
+		reached := w.killed(t, set(t, ns, large(release, size)), n)
+		releases++
+		out := w.whole(t, set(t, ns, large(release, size)))
+		want := maps.Clone(states[release])
+		want["Secret minted"] = states[2]["Secret minted"] // keys stay
+		w.check(t, ns, n, releases, want)
+		if got := mintedValues(t, ns); string(got.Data["password"]) != password || len(password) != 32 {
+			t.Errorf("cut at request %d: the value was made again", n)
+		}
+		if !reached {
+			if out.Changed() != 0 {
+				t.Errorf("a run after a whole one: %+v", out.Objects)
+			}
+			return
+		}
+	}
+}
 
-func inLanes(t *testing.T, run func(t *testing.T, lane int)) {
+// crashLanes is how many runs go on at once: most of their time is the wait for Jobs.
+const crashLanes = 6
+
+// inLanes runs n subtests at once.
+func inLanes(t *testing.T, n int, run func(t *testing.T, lane int)) {
 	var lanes sync.WaitGroup
-	for lane := range crashLanes {
+	for lane := range n {
 		lanes.Go(func() {
 			t.Run(fmt.Sprint("lane", lane), func(t *testing.T) { run(t, lane) })
 		})

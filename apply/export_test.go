@@ -46,3 +46,9 @@ func ForgetHooks(ctx context.Context, client kubernetes.Interface, set *Set) err
 	inv.release.Done = nil
 	return inv.write(ctx, inv.records)
 }
+
+// CheapSums are options with which the sum of a set costs nothing. It costs a hundred times more with the race detector than without.
+func CheapSums(o Options) Options {
+	o.sumWork = 1
+	return o
+}

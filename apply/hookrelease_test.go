@@ -29,6 +29,7 @@ func imageOf(j *batchv1.Job) string { return j.Spec.Template.Spec.Containers[0].
 
 // What an earlier release left is not taken for this release's, also where the count of releases began anew.
 func TestAHookOfAnotherLife(t *testing.T) {
+	t.Parallel()
 	for name, forget := range map[string]func(t *testing.T, ns string){
 		"unhooked": func(t *testing.T, ns string) { mustApply(t, set(t, ns, conf("api", "x")), apply.Options{}) },
 		"lost": func(t *testing.T, ns string) {
@@ -149,6 +150,7 @@ func TestWhatWasMadeAgainByACutOffRunIsPruned(t *testing.T) {
 
 // What has a hook's name and is being deleted is waited for, whatever its kind and whoever's it was. Field case F24.
 func TestF24WhatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ before, hook string }{
 		"own map":     {conf("left", "1", hooked("PreSync")), conf("left", "2", hooked("PreSync"))},
 		"own account": {account("left", hooked("PreSync")), account("left", hooked("PreSync"), inWave(1))},

@@ -14,6 +14,7 @@ import (
 
 // A large inventory is split, and shrinks to one object again without leaving parts behind. What is stored already is not written again, so each write is of another number.
 func TestALargeInventoryIsSplit(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	client := typed(t)
 	s := mapsSet(t, ns)
@@ -55,6 +56,7 @@ func TestTwoRunsAtOnceAreNoticed(t *testing.T) {
 
 // A set that brings its namespace can be tried on a cluster that has neither, and nothing is written.
 func TestDryRunWritesNothing(t *testing.T) {
+	t.Parallel()
 	const ns = "t-never-made"
 	s := set(t, ns, small(1))
 	out := mustApply(t, s, apply.Options{DryRun: true, Prune: true})

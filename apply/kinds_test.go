@@ -111,6 +111,7 @@ func TestVersionsAndKindsThatArrive(t *testing.T) {
 }
 
 func TestAKindThatNobodyServesFailsSoon(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	began := time.Now()
 	_, err := apply.Apply(t.Context(), config(t), set(t, ns, custom("nowhere.example.com", "Ghost")), apply.Options{})
@@ -206,6 +207,7 @@ func TestAnAccountThatIsOnItsWayIsWaitedFor(t *testing.T) {
 
 // Field case F15: a webhook configuration waits for the server that it calls, whatever the order of the files.
 func TestAWebhookComesAfterItsServer(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	s := set(t, ns, `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

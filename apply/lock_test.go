@@ -18,6 +18,7 @@ import (
 )
 
 func TestLockKeepsTheSecondOut(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	client := typed(t)
 	held, release, err := apply.Lock(t.Context(), client, ns, "jr2-converge", "ana@laptop", apply.LockOptions{})
@@ -59,6 +60,7 @@ func TestLockKeepsTheSecondOut(t *testing.T) {
 
 // The lock of a holder that crashed expires, and one that fails at once does not take a stale Lease for a holder.
 func TestLockOfACrashedHolderExpires(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	client := typed(t)
 	holder, seconds := "gone@host #x", int32(1)
@@ -77,6 +79,7 @@ func TestLockOfACrashedHolderExpires(t *testing.T) {
 
 // A holder that can't renew ends its context before another may take the lock; so does one whose lock was taken away.
 func TestLockLost(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	var away atomic.Bool
 	cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {

@@ -39,6 +39,7 @@ func asWriter(t *testing.T) *rest.Config {
 
 // An identity that may create Secrets and not read them mints them, and makes no second value.
 func TestA04AnIdentityThatMayOnlyCreate(t *testing.T) {
+	t.Parallel()
 	const ns = "t-writer"
 	l := &listener{}
 	opts := apply.Options{Prune: true, Events: l.hear}

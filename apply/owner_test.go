@@ -64,6 +64,7 @@ func TestTwoSetsDoNotTakeEachOthersObjects(t *testing.T) {
 
 // A change by another manager is a conflict that names it and the field; it is taken over only from managers that are listed.
 func TestConflicts(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	s := set(t, ns, stack)
 	mustApply(t, s, apply.Options{})

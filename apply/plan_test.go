@@ -35,6 +35,7 @@ func wantText(t *testing.T, p *apply.Plan, ns, want string) {
 
 // A plan of a set with its own namespace and kind, on a cluster with neither, writes nothing, and can be applied. Field case F22.
 func TestPlanOnAnEmptyCluster(t *testing.T) {
+	t.Parallel()
 	ns := "t-plan-empty"
 	group := ns + ".example.com"
 	s := set(t, ns, small(1)+"\n---\n"+custom(group, "Cherry")+"\n---\n"+crd(group, "Cherry"))
@@ -69,6 +70,7 @@ arrives     Cherry.NS.example.com NS/x: its kind or its namespace arrives with t
 const wordOfOld, wordOfNew = "hush", "whisper-whisper"
 
 func TestPlanTellsTheFields(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	mustApply(t, set(t, ns, stack+"\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: old, namespace: NS}"), apply.Options{Prune: true})
 	changed := strings.NewReplacer(`{a: "1"}`, `{a: "2", "b.c": "x\ny"}`, "word: hush", "word: "+wordOfNew+", more: "+wordOfNew, "replicas: 1", "replicas: 2",
@@ -160,6 +162,7 @@ stringData: {word: `+word+`}`)
 
 // Field case F19: what the server holds for equal is no change, in a plan and in an apply, and starts no rollout.
 func TestPlanOfEqualQuantities(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	group := ns + ".example.com"
 	quota := strings.Replace(crd(group, "Quota"), "{n: {type: integer}}", "{nominal: {x-kubernetes-int-or-string: true}, list: {type: array, items: {type: string}}}", 1)
@@ -250,6 +253,7 @@ func TestPlanOfEqualValuesOfOtherKinds(t *testing.T) {
 
 // A plan holds everything that stands in its way, at once, and Apply refuses it with all of that.
 func TestPlanTellsAllThatIsInTheWay(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	mustApply(t, set(t, ns, stack), apply.Options{})
 	_, err := typed(t).AppsV1().Deployments(ns).Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{FieldManager: "hand"})
@@ -287,6 +291,7 @@ func TestPlanTellsAllThatIsInTheWay(t *testing.T) {
 
 // A plan is refused when something else would come out, before any write; what does not matter to it may move.
 func TestApplyOfAPlanThatDoesNotHold(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	mustApply(t, set(t, ns, stack), apply.Options{})
 	changed := set(t, ns, strings.Replace(stack, `{a: "1"}`, `{a: "2"}`, 1))
@@ -316,6 +321,7 @@ func TestApplyOfAPlanThatDoesNotHold(t *testing.T) {
 
 // The object moves between the look and the write: it is not written when that matters, and is when it does not.
 func TestApplyOfAPlanWhileTheClusterMoves(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, body string
 		moved      bool

@@ -73,6 +73,7 @@ func TestPruneDeletesOnlyWhatIsOurs(t *testing.T) {
 }
 
 func TestPruneKeepsDataUnlessItIsNamed(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	mustApply(t, set(t, ns, stack), apply.Options{})
 	claim := apply.Ref{Version: "v1", Kind: "PersistentVolumeClaim", Namespace: ns, Name: "state"}
@@ -88,6 +89,7 @@ func TestPruneKeepsDataUnlessItIsNamed(t *testing.T) {
 }
 
 func TestPruneReportsFinalizersAndGoesOn(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	maps := typed(t).CoreV1().ConfigMaps(ns)
 	mustApply(t, mapsSet(t, ns, "a", "held", "z"), apply.Options{})

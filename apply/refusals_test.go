@@ -14,6 +14,7 @@ import (
 
 // The real API server's refusals, as Apply reports them.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, before, doc string
 		labels            map[string]string

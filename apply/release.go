@@ -69,7 +69,7 @@ func (r *run) sum(salt string) (string, error) {
 	for i, o := range r.orders {
 		b.WriteString(o.ref.String() + " " + r.asked[i] + "\n")
 		if o.isSecret() {
-			work = sumWork
+			work = r.opts.sumWork
 		}
 	}
 	key, err := pbkdf2.Key(sha256.New, b.String(), []byte(salt), work, 16)

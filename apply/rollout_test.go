@@ -31,6 +31,7 @@ spec:
 const plainContainer = `containers: [{name: web, image: "registry.example/web:1"}]`
 
 func TestWaitRollout(t *testing.T) {
+	t.Parallel()
 	for kind, pod := range map[string]string{"Deployment": plainContainer, "StatefulSet": plainContainer, "DaemonSet": plainContainer, "DaemonSet/no node": `nodeSelector: {pool: none}, ` + plainContainer} {
 		t.Run(kind, func(t *testing.T) {
 			ns := newNamespace(t, nil)
@@ -121,6 +122,7 @@ spec: {limits: [{type: Container, `
 
 // A Deployment that gives up is a failure at once, not at the timeout.
 func TestWaitRolloutEndsWhenTheDeploymentGivesUp(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	text := strings.Replace(workload("Deployment", `nodeSelector: {pool: none}, `+plainContainer), "replicas: 1", "replicas: 1\n  progressDeadlineSeconds: 2", 1)
 	mustApply(t, set(t, ns, text), apply.Options{})

@@ -18,6 +18,7 @@ import (
 
 // Pods that are refused for good fail their workload at once, with the diagnosis.
 func TestWaitReadyOfPodsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	quota := `apiVersion: v1
 kind: ResourceQuota
 metadata: {name: q, namespace: NS}
@@ -69,19 +70,20 @@ spec: {hard: {HARD}}
 
 // A full quota, a node that is missing and a gate are waits without an end of ours, and what they wait for ends them.
 func TestWaitReadyWaitsForWhatOthersGive(t *testing.T) {
+	t.Parallel()
 	quota := func(pods int) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: NS}\nspec: {hard: {pods: %d}}\n", pods)
 	}
-	taken := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: NS}\nspec: {" + plainContainer + "}\n"
+	const taken = "apiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: NS}\nspec: {" + plainContainer + "}\n"
 	for _, tt := range []struct {
-		name, before, text string
-		words              string
-		give               func(t *testing.T, ns string)
+		name, quota, text string
+		words             string
+		give              func(t *testing.T, ns string)
 	}{
-		{"quota", quota(1) + taken, workload("Deployment", plainContainer), "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1", func(t *testing.T, ns string) {
+		{"quota", quota(1), workload("Deployment", plainContainer), "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1", func(t *testing.T, ns string) {
 			mustApply(t, set(t, ns, quota(2)), apply.Options{Shared: true})
 		}},
-		{"quota of a set", quota(1) + taken, workload("StatefulSet", plainContainer), "exceeded quota: q", func(t *testing.T, ns string) {
+		{"quota of a set", quota(1), workload("StatefulSet", plainContainer), "exceeded quota: q", func(t *testing.T, ns string) {
 			mustApply(t, set(t, ns, quota(2)), apply.Options{Shared: true})
 		}},
 		{"node", "", workload("Deployment", `nodeSelector: {pool: NS}, `+plainContainer), "0/", giveNode},
@@ -98,8 +100,10 @@ spec: {schedulingGates: [{name: example.com/admission}], ` + plainContainer + `}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t, nil)
-			if tt.before != "" {
-				mustApply(t, set(t, ns, tt.before), apply.Options{Shared: true})
+			if tt.quota != "" {
+				mustApply(t, set(t, ns, tt.quota), apply.Options{Shared: true})
+				waitQuota(t, ns) // before that it lets everything pass
+				mustApply(t, set(t, ns, taken), apply.Options{Shared: true})
 			}
 			refs := applied(t, ns, tt.text)
 			wait, h := waiting(t, refs, apply.WaitOptions{Timeout: 10 * time.Second})

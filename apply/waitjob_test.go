@@ -80,6 +80,7 @@ func TestWaitReadyOfAJobThatFails(t *testing.T) {
 
 // Field case F04 on a server: a Job that is collected the moment it is complete succeeded; one that a person deletes did not.
 func TestWaitReadyOfAJobThatIsCollected(t *testing.T) {
+	t.Parallel()
 	for name, collected := range map[string]bool{"collected": true, "deleted": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

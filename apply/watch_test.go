@@ -14,6 +14,7 @@ import (
 
 // A wait rides out watches that end, that the server has forgotten, and that it can't serve, and lists no more often than it must.
 func TestWaitRolloutRidesOutBrokenWatches(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t, nil)
 	mustApply(t, set(t, ns, workload("Deployment", plainContainer)), apply.Options{})
 	mustApply(t, set(t, ns, strings.Replace(workload("Deployment", plainContainer), "web:1", "web:2", 1)), apply.Options{})

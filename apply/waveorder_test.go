@@ -31,6 +31,7 @@ webhooks:
 // Whatever the waves say, a webhook comes after the Service that it calls and the workload behind that; and one that is registered already
 // does not wait for its server again. Field case F15.
 func TestF15AWebhookComesAfterWhatServesIt(t *testing.T) {
+	t.Parallel()
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: judge, namespace: NS, annotations: {%s}}\nspec: {selector: {app: web}, ports: [{port: 443}]}"
 	server := func(n int) string {
 		return strings.Replace(onePod, "namespace: NS}", "namespace: NS, annotations: {"+inWave(n)+"}}", 1)
@@ -66,6 +67,7 @@ func TestF15AWebhookComesAfterWhatServesIt(t *testing.T) {
 
 // A webhook is not registered while nobody serves it, in one wave too, and the error says what was waited for. Field case F15.
 func TestF15AWebhookIsNotRegisteredWithoutAServer(t *testing.T) {
+	t.Parallel()
 	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: judge, namespace: NS}\nspec: {selector: {app: web}, ports: [{port: 443}]}"
 	nowhere := strings.Replace(onePod, "containers:", "nodeSelector: {no: where}, containers:", 1)
 	for name, docs := range map[string]string{
