@@ -18,8 +18,8 @@ func TestF14VersionSuffixes(t *testing.T) {
 		floor  string
 		meets  bool
 	}{
-		{gke, "1.29", true},
 		{gke, "1.29.4", true},
+		{gke, "1.29", true},
 		{gke, "1.29.5", false},
 		{gke, "1.30", false},
 		{git("v1.30.2-eks-1552ad0"), "1.30", true},
