@@ -202,7 +202,9 @@ func (k *checking) accounts(ctx context.Context) error {
 	}
 	findings, err := preflight.DefaultAccount(ctx, k.facts.ServiceAccounts(home), k.facts.Secrets(home), home, made, time.Now())
 	for _, f := range findings {
-		told := f.Code == preflight.CodePullSecret && slices.ContainsFunc(k.result.Findings, func(other preflight.Finding) bool { return other.Code == f.Code })
+		told := slices.ContainsFunc(k.result.Findings, func(other preflight.Finding) bool {
+			return other.Code == f.Code && strings.Contains(other.Message, f.Object) // of an image that is new
+		})
 		if !told {
 			k.result.Findings = append(k.result.Findings, f)
 		}

@@ -44,7 +44,7 @@ func DefaultAccount(ctx context.Context, accounts ServiceAccountGetter, secrets 
 		case apierrors.IsNotFound(err):
 			fix := fmt.Sprintf("kubectl -n %s create secret docker-registry %s --docker-server=... --docker-username=... --docker-password=...", namespace, secret)
 			findings = append(findings, Finding{
-				Severity: Warn, Code: CodePullSecret, Object: object, Fix: fix,
+				Severity: Warn, Code: CodePullSecret, Object: "Secret " + namespace + "/" + secret, Fix: fix,
 				Message: fmt.Sprintf("%s names Secret %s/%s for pulling images, which does not exist: pods pull without it — create it, or take its name away: %s", object, namespace, secret, fix),
 			})
 		case err != nil:

@@ -9,5 +9,9 @@
 // replicas, budgets and drains. They decide nothing about where facts come from: the caller reads nodes, pods and namespaces, and gives
 // functions that ask a registry and the API server. A set's check that cannot look says so by a Note.
 //
+// Of the cluster as a whole, Floor, PodFeatures and APIServices look at what an API server serves; of a namespace, Ownership and DefaultAccount; and
+// Sandboxes at pods that others will make later: whether they would be let in, and where there is room. The API server is asked by dry run wherever
+// its own admission decides, since what it would say is worth more than what can be reckoned.
+//
 // NodeChecks and ModelProbes are the exception: on request alone they ask nodes, and models, by pods that live for seconds, and remove them.
 package preflight

@@ -164,7 +164,7 @@ func TestDefaultAccount(t *testing.T) {
 	must(t, err)
 	found, err = look(client, home, time.Hour)
 	must(t, err)
-	saysOne(t, found, "warn pull-secret ServiceAccount accounts/default: ServiceAccount accounts/default names Secret accounts/gone for pulling images, which does not exist: ")
+	saysOne(t, found, "warn pull-secret Secret accounts/gone: ServiceAccount accounts/default names Secret accounts/gone for pulling images, which does not exist: ")
 
 	found, err = look(client, "accounts-nowhere", time.Hour) // no namespace has none
 	must(t, err)
