@@ -21,7 +21,7 @@ func (k *checking) workloads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := preflight.ReadSetFacts(ctx, k.cluster.client)
+	facts, err := preflight.SetFacts{Nodes: k.nodes}.Read(ctx, k.cluster.client)
 	if err != nil {
 		return err
 	}

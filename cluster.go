@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -73,7 +74,9 @@ func (c *cluster) dial() error {
 	c.config.UserAgent = "jr2"
 	c.config.Wrap(patient.Wrap)
 	c.config.WarningHandler = rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(c.config)
+	typed := rest.CopyConfig(c.config) // large lists read several times faster so
+	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(typed)
 	if err != nil {
 		return fmt.Errorf("context %s: %w", c.context, err)
 	}

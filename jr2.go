@@ -95,6 +95,7 @@ type converge struct {
 	replaced  []string          // recall: which images it ran before those
 	decision  *images.Decision  // images: which to build; nil when none is needed
 	record    images.Record     // images: what it will run
+	met       *metOperator      // operator: as it was before
 	digests   map[string]string // images: content digests of the image contexts by folder
 
 	keys   *[]preflight.DeployKey // deployKeys: the keys of repositories that are cloned over ssh

@@ -35,6 +35,7 @@ func (c *converge) decideOperator(ctx context.Context) (input render.Input, ours
 	if err != nil {
 		return input, false, err
 	}
+	c.met = &metOperator{deployed}
 	input = c.input
 	if version := versionOf(deployed); version != "" {
 		order, err := render.CompareVersions(version, c.inst.KitVersion)
@@ -92,6 +93,17 @@ func (c *converge) bringOperator(ctx context.Context, input render.Input) error 
 			return err
 		}
 	}
+}
+
+// A metOperator is the operator as it was when it was decided whose it is to apply; the Deployment is nil when there was none.
+type metOperator struct{ deployed *appsv1.Deployment }
+
+// knownOperator is the operator as it was met, for a look that comes after that decision, as in a Check; else it is read.
+func (c *converge) knownOperator(ctx context.Context) (*appsv1.Deployment, error) {
+	if c.met != nil {
+		return c.met.deployed, nil
+	}
+	return c.deployedOperator(ctx)
 }
 
 // deployedOperator returns nil when there is none.

@@ -118,7 +118,7 @@ func (c *converge) bringsOperator(ctx context.Context) (bool, error) {
 	if !render.ManagesOperator(c.input) {
 		return false, nil
 	}
-	deployed, err := c.deployedOperator(ctx)
+	deployed, err := c.knownOperator(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -31,17 +31,27 @@ func Nodes(ctx context.Context, nodes NodeLister) ([]corev1.Node, error) {
 	return readAll[corev1.Node](ctx, "nodes", nodes, metav1.ListOptions{})
 }
 
-// readAll reads all pages of a list; what names the objects in errors.
+// readAll reads all pages of a list; what names the objects in errors. Who manages which field is as large as the rest of an object and decides
+// nothing here, so it goes with each page.
 func readAll[T any, L runtime.Object](ctx context.Context, what string, lister Lister[L], options metav1.ListOptions) ([]T, error) {
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return lister.List(ctx, options)
+		page, err := lister.List(ctx, options)
+		if err != nil {
+			return page, err
+		}
+		return page, meta.EachListItem(page, func(object runtime.Object) error {
+			if about, err := meta.Accessor(object); err == nil {
+				about.SetManagedFields(nil)
+			}
+			return nil
+		})
 	})
 	pages.PageSize = pageSize
 	list, _, err := pages.List(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's %s: %w", what, err)
 	}
-	all := []T{}
+	all := make([]T, 0, meta.LenList(list))
 	err = meta.EachListItem(list, func(object runtime.Object) error {
 		item, ok := any(object).(*T)
 		if !ok {

@@ -90,7 +90,7 @@ type apiServiceList struct {
 
 // unavailable reads APIServices that are not available, as the aggregator has found.
 func unavailable(ctx context.Context, server rest.Interface) ([]deadAPI, error) {
-	raw, err := server.Get().AbsPath(apiServicesPath).DoRaw(ctx)
+	raw, err := server.Get().AbsPath(apiServicesPath).SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,31 +19,71 @@ import (
 // ReadSetFacts reads from a cluster what the checks of a set want to know: nodes, pods, namespaces and runtime classes, each once and in pages; and
 // gives the ways to what is read when a check asks for it. What this user may not read stays unknown, and the checks say so. Any other failure
 // is an error. Images stays nil: which registries are asked, and how, is the caller's to say.
+//
+// A cluster has many pods, so of each is kept what decides where others land and which Pod Security level it keeps to, and no more: see
+// SetFacts.Read.
 func ReadSetFacts(ctx context.Context, client kubernetes.Interface) (SetFacts, error) {
-	facts := SetFacts{
-		Secrets:         func(namespace string) SecretGetter { return client.CoreV1().Secrets(namespace) },
-		ServiceAccounts: func(namespace string) ServiceAccountGetter { return client.CoreV1().ServiceAccounts(namespace) },
-		DryRun:          func(namespace string) PodCreator { return client.CoreV1().Pods(namespace) },
-		Webhooks: &WebhookReader{
-			Validating:     client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-			Mutating:       client.AdmissionregistrationV1().MutatingWebhookConfigurations(),
-			Services:       func(namespace string) ServiceGetter { return client.CoreV1().Services(namespace) },
-			EndpointSlices: func(namespace string) EndpointSliceLister { return client.DiscoveryV1().EndpointSlices(namespace) },
-		},
+	return SetFacts{}.Read(ctx, client)
+}
+
+// Read is ReadSetFacts for a caller that has read some of it: nodes, pods, namespaces, runtime classes and ways that are known stay as they are and
+// are not read again.
+//
+// Pods lose what their programs are told (environment, commands, where volumes are mounted and what is in them), what their status says about
+// images and restarts, and annotations other than those of AppArmor's profiles. All objects lose their managed fields.
+func (f SetFacts) Read(ctx context.Context, client kubernetes.Interface) (SetFacts, error) {
+	facts := f
+	facts.ways(client)
+	from := placement.Sources{}
+	if facts.Nodes == nil {
+		from.Nodes = client.CoreV1().Nodes()
 	}
-	read, err := placement.ReadFacts(ctx, placement.Sources{
-		Nodes: client.CoreV1().Nodes(), Pods: client.CoreV1().Pods(metav1.NamespaceAll), RuntimeClasses: client.NodeV1().RuntimeClasses(),
-	})
-	facts.Nodes, facts.Pods = read.Nodes, read.Pods
+	if facts.Pods == nil {
+		from.Pods = slimPods{client.CoreV1().Pods(metav1.NamespaceAll)}
+	}
+	if facts.RuntimeClasses == nil {
+		from.RuntimeClasses = client.NodeV1().RuntimeClasses()
+	}
+	read, err := placement.ReadFacts(ctx, from)
+	if read.Nodes != nil {
+		facts.Nodes = read.Nodes
+	}
+	if read.Pods != nil {
+		facts.Pods = read.Pods
+	}
 	if read.RuntimeClasses != nil {
 		facts.RuntimeClasses = map[string]*nodev1.RuntimeClass{}
 		for i := range read.RuntimeClasses {
 			facts.RuntimeClasses[read.RuntimeClasses[i].Name] = &read.RuntimeClasses[i]
 		}
 	}
+	if facts.Namespaces != nil {
+		return facts, err
+	}
 	var namespacesErr error
 	facts.Namespaces, namespacesErr = readNamespaces(ctx, client)
 	return facts, errors.Join(err, namespacesErr)
+}
+
+// ways fills in where checks read what they ask for themselves.
+func (f *SetFacts) ways(client kubernetes.Interface) {
+	if f.Secrets == nil {
+		f.Secrets = func(namespace string) SecretGetter { return client.CoreV1().Secrets(namespace) }
+	}
+	if f.ServiceAccounts == nil {
+		f.ServiceAccounts = func(namespace string) ServiceAccountGetter { return client.CoreV1().ServiceAccounts(namespace) }
+	}
+	if f.DryRun == nil {
+		f.DryRun = func(namespace string) PodCreator { return client.CoreV1().Pods(namespace) }
+	}
+	if f.Webhooks == nil {
+		f.Webhooks = &WebhookReader{
+			Validating:     client.AdmissionregistrationV1().ValidatingWebhookConfigurations(),
+			Mutating:       client.AdmissionregistrationV1().MutatingWebhookConfigurations(),
+			Services:       func(namespace string) ServiceGetter { return client.CoreV1().Services(namespace) },
+			EndpointSlices: func(namespace string) EndpointSliceLister { return client.DiscoveryV1().EndpointSlices(namespace) },
+		}
+	}
 }
 
 // readNamespaces returns nil when this user may not list them.
@@ -54,6 +94,7 @@ func readNamespaces(ctx context.Context, client kubernetes.Interface) (map[strin
 	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		if namespace, ok := o.(*corev1.Namespace); ok {
+			namespace.ManagedFields = nil
 			namespaces[namespace.Name] = namespace
 		}
 		return nil
