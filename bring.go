@@ -140,7 +140,7 @@ func (c *converge) keepGitTokens(secret *corev1.Secret) {
 		} else {
 			finding.Severity = preflight.Warn
 			finding.Message = fmt.Sprintf("git token %s is not set, so repositories that match %q are cloned without one — set it in the shell or in .env", name, credential.Match)
-			finding.Fix = "export " + name + "=..."
+			finding.Fix = "echo '" + name + "=...' >> .env"
 		}
 		c.note(finding)
 	}

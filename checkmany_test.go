@@ -2,15 +2,16 @@ package jr2_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/images"
@@ -27,7 +28,8 @@ const manyConfig = `kitRegistry: "mirror",
   git: { credentials: [{ match: "git.example.test/team/app", token: "MANY_TOKEN" }, { match: "git.example.test/keyed/a", sshKey: "gone-key" }] }`
 
 // TestCheckOfEverythingAtOnce: an Instance and a cluster that are wrong in more than 25 ways are told so at once, each with its object and its fix; and
-// when each fix is done, nothing is left but what nobody can see from here.
+// when each fix is followed as it is printed, nothing is left but what nobody can see from here. Some fixes uncover what could not be seen before
+// them, so they are followed again.
 func TestCheckOfEverythingAtOnce(t *testing.T) {
 	w := theWorld(t, node("a"))
 	w.manyFaults(t)
@@ -36,37 +38,123 @@ func TestCheckOfEverythingAtOnce(t *testing.T) {
 	}
 	bundled := strings.Replace(hold("3Gi", "1"), "resources:", `image: "go", resources:`, 1)
 	const keyed, bare = "git@git.example.test:keyed/a.git", "git@git.example.test:bare/b.git"
-	dir := folder(t, map[string]string{
+	off := false
+	p := &person{w: w, bundle: images.Bundle{Home: "registry.example.com/boxes", Version: "1", Images: map[string]images.Bundled{"go": {Enabled: &off}}}}
+	p.dir = folder(t, map[string]string{
 		"jr2.config.ts": configOf(manyConfig), "workflows/one.ts": hold("300Mi", "1"), "workflows/two.ts": hold("3Gi", "50m"),
 		"workflows/three.ts": openPart(), "workflows/four.ts": openPart(), "workflows/five.ts": hold("512Gi", "1"),
 		"workflows/six.ts": with(hold("3Gi", "1"), keyed), "workflows/seven.ts": with(hold("3Gi", "1"), bare), "workflows/eight.ts": bundled,
 	})
-	frozen := preflight.NewCheck("freeze", func(context.Context) ([]preflight.Finding, error) {
+	p.checks = append(p.checks, preflight.NewCheck("freeze", func(context.Context) ([]preflight.Finding, error) {
 		return []preflight.Finding{{Severity: preflight.Refuse, Code: "frozen", Object: "Namespace many", Message: "refusing: many is frozen", Fix: "have it thawed"}}, nil
-	}, "frozen")
-	off := false
-	wrong := faulty(t, w.check(t, dir, preflight.Choice{}, into("many"), func(o *jr2.Options) {
-		o.Checks = []preflight.Check{frozen}
-		o.Bundle = images.Bundle{Images: map[string]images.Bundled{"go": {Enabled: &off}}}
-	}))
-	if len(wrong) < 25 {
-		t.Errorf("%d findings", len(wrong))
+	}, "frozen"))
+	const rounds = 6
+	for round := range rounds {
+		wrong := faulty(t, p.check(t))
+		if len(wrong) == 0 {
+			return
+		}
+		if round == 0 && len(wrong) < 25 {
+			t.Errorf("%d findings", len(wrong))
+		}
+		for _, f := range wrong {
+			p.follow(t, f)
+		}
 	}
+	t.Errorf("after %d rounds of fixes:\n%s", rounds, p.check(t))
+}
 
-	mended := strings.NewReplacer(`kitRegistry: "mirror"`, `kitRegistry: "registry.example.com/mirror"`, `sshKey: "gone-key" }`, `sshKey: "gone-key" }, { match: "git.example.test/bare/b", sshKey: "gone-key" }`)
-	fixed := folder(t, map[string]string{
-		"jr2.config.ts": configOf(mended.Replace(manyConfig)), "workflows/one.ts": hold("3Gi", "1"), "workflows/two.ts": hold("3Gi", "1"),
-		"workflows/three.ts": hold("3Gi", "1"), "workflows/four.ts": hold("3Gi", "1"), "workflows/five.ts": hold("5Gi", "1"),
-		"workflows/six.ts": with(hold("3Gi", "1"), keyed), "workflows/seven.ts": with(hold("3Gi", "1"), bare),
+// A person does what fixes say, in an Instance folder and with a kubectl.
+type person struct {
+	w        *world
+	dir      string
+	bundle   images.Bundle
+	checks   []preflight.Check
+	takeFrom []string
+	typed    map[string]bool
+}
+
+func (p *person) check(t *testing.T) *jr2.Report {
+	t.Helper()
+	return p.w.check(t, p.dir, preflight.Choice{}, into("many"), func(o *jr2.Options) {
+		o.Checks, o.Bundle, o.TakeFrom = p.checks, p.bundle, p.takeFrom
 	})
-	w.classes(t, "many-control", "many-sandbox")
-	w.mendMany(t)
-	left := w.check(t, fixed, preflight.Choice{}, into("many"), func(o *jr2.Options) {
-		o.TakeFrom, o.Env = []string{"jr2.test"}, map[string]string{"MANY_TOKEN": "hush"}
-	})
-	if wrong := faulty(t, left); len(wrong) > 0 {
-		t.Errorf("when all is mended:\n%s", left)
+}
+
+// edits are the fixes that are no commands: what is written, where. A fix that none of them knows can't be followed.
+func (p *person) edits() map[string]func(t *testing.T, words []string) {
+	workflow := func(name string) string { return filepath.Join("workflows", name+".ts") }
+	return map[string]func(t *testing.T, words []string){
+		`^write resources\.limits\.(memory|cpu): ("\S+") or more in (workflows/\S+\.ts)$`: func(t *testing.T, words []string) {
+			p.edit(t, words[3], words[1]+`: "[^"]*"`, words[1]+": "+words[2])
+		},
+		`^write resources\.limits of at most memory (\S+), cpu (\S+) in (workflows/\S+\.ts), or add a node`: func(t *testing.T, words []string) {
+			p.edit(t, words[3], `memory: "[^"]*"`, `memory: "5Gi"`) // less than what is said
+		},
+		`^write another image than "go" in (workflows/\S+\.ts), or turn go on again in the bundle$`: func(t *testing.T, words []string) {
+			p.edit(t, words[1], `image: "go", `, "")
+		},
+		`^write (kitRegistry): ("docker\.io/mirror") in jr2\.config\.ts, or`: func(t *testing.T, words []string) {
+			p.edit(t, "jr2.config.ts", words[1]+`: "[^"]*"`, words[1]+": "+words[2])
+		},
+		`^add (\{ match: .* \}) to git\.credentials in jr2\.config\.ts$`: func(t *testing.T, words []string) {
+			p.edit(t, "jr2.config.ts", `credentials: \[`, "credentials: ["+words[1]+", ")
+		},
+		`^export const machine = customize\((\w+), \{ repos: \{ app: "<url>" \} \}\)$`: func(t *testing.T, words []string) {
+			name := workflow(words[1])
+			p.edit(t, name, `export const machine = `, "const "+words[1]+" = ")
+			p.edit(t, name, `import \{`, "import { customize,")
+			p.edit(t, name, `$`, "\n"+strings.Replace(words[0], "<url>", "https://git.example.test/team/app.git", 1)+";\n")
+		},
+		`^--take-from (\S+)$`: func(t *testing.T, words []string) { p.takeFrom = append(p.takeFrom, words[1]) },
+		`^have it thawed$`:    func(*testing.T, []string) { p.checks = nil },
+		`^bring up the server of the webhook many\.example\.test, or delete its configuration`: func(t *testing.T, _ []string) {
+			p.shell(t, "kubectl delete --ignore-not-found validatingwebhookconfiguration many")
+		},
 	}
+}
+
+// follow does what one fix says: a command is typed as it stands, in the Instance folder.
+func (p *person) follow(t *testing.T, f preflight.Finding) {
+	t.Helper()
+	if p.typed[f.Fix] {
+		return // two findings with one fix
+	}
+	if p.typed == nil {
+		p.typed = map[string]bool{}
+	}
+	p.typed[f.Fix] = true
+	if isCommand(f.Fix) {
+		p.shell(t, f.Fix)
+		return
+	}
+	for form, edit := range p.edits() {
+		if words := regexp.MustCompile(form).FindStringSubmatch(f.Fix); words != nil {
+			edit(t, words)
+			return
+		}
+	}
+	t.Errorf("can't be followed: %s (%s %s)", f.Fix, f.Code, f.Object)
+}
+
+func (p *person) shell(t *testing.T, command string) {
+	t.Helper()
+	if _, err := p.w.Shell(t.Context(), "cd '"+p.dir+"' && "+command); err != nil {
+		t.Errorf("a fix: %v", err)
+	}
+}
+
+// edit writes into a file of the folder, once, where it has the old text.
+func (p *person) edit(t *testing.T, name, old, text string) {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	at := regexp.MustCompile(old).FindIndex(raw)
+	if at == nil {
+		t.Fatalf("%s has no %s:\n%s", name, old, raw)
+	}
+	must(t, os.WriteFile(path, slices.Concat(raw[:at[0]], []byte(text), raw[at[1]:]), 0o644))
 }
 
 // faulty are the findings that are no notes; each must name an object and a fix.
@@ -85,30 +173,6 @@ func faulty(t *testing.T, report *jr2.Report) []preflight.Finding {
 	return wrong
 }
 
-// mendMany does in the cluster what the fixes say.
-func (w *world) mendMany(t *testing.T) {
-	t.Helper()
-	ctx, core := t.Context(), w.client.CoreV1()
-	for _, name := range []string{"gone-1", "gone-2", "gone-3", "gone-key"} {
-		_, err := core.Secrets("many").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"KEY": "x", "k": "x", "identity": "x"}}, metav1.CreateOptions{})
-		must(t, err)
-	}
-	_, err := core.Secrets("many").Patch(ctx, "half", types.MergePatchType, []byte(`{"stringData":{"k":"..."}}`), metav1.PatchOptions{})
-	must(t, err)
-	_, err = core.Namespaces().Patch(ctx, "many", types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`), metav1.PatchOptions{})
-	must(t, err)
-	_, err = core.ResourceQuotas("many").Patch(ctx, "small", types.MergePatchType, []byte(`{"spec":{"hard":{"limits.memory":"64Gi"}}}`), metav1.PatchOptions{})
-	must(t, err)
-	must(t, wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		quota, err := core.ResourceQuotas("many").Get(ctx, "small", metav1.GetOptions{})
-		limit := quota.Status.Hard[corev1.ResourceLimitsMemory]
-		return err == nil && limit.Cmp(quantity("64Gi")) == 0, err
-	}))
-	must(t, core.Services("many").Delete(ctx, names.Orchestrator, metav1.DeleteOptions{}))
-	must(t, core.PersistentVolumeClaims("many").Delete(ctx, "jr2-state", metav1.DeleteOptions{}))
-	must(t, w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, "many", metav1.DeleteOptions{}))
-}
-
 // manyFaults makes a namespace in which much is wrong.
 func (w *world) manyFaults(t *testing.T) {
 	t.Helper()
@@ -121,7 +185,7 @@ func (w *world) manyFaults(t *testing.T) {
 	_, err = core.Secrets("many").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "half"}}, metav1.CreateOptions{})
 	must(t, err)
 	_, err = core.Services("many").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: names.Orchestrator, Annotations: map[string]string{"jr2.dev/set": "elsewhere/other"}},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 80}}}}, metav1.CreateOptions{})
 	must(t, err)
 	_, err = core.PersistentVolumeClaims("many").Create(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "jr2-state"},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},

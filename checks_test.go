@@ -30,6 +30,7 @@ func (w *world) check(t *testing.T, dir string, choice preflight.Choice, change 
 		t.Fatal(err)
 	}
 	wroteNothing(t, "the check", stored())
+	wellFormed(t, report.Findings)
 	return report
 }
 

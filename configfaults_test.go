@@ -46,7 +46,7 @@ func TestCheckOfAFaultyConfiguration(t *testing.T) {
 		{"Workflow boom", "Error: boom", "correct"},
 		{"Workflow syntax", "syntax.ts:1:", "correct"},
 		{"Workflow open", "leaves Repo Slot", "customize("},
-		{"Workflow small", "less than the floor", "raise"},
+		{"Workflow small", "less than the floor", "320Mi"},
 		{"Secret checked-faulty/absent", "does not exist", "kubectl -n checked-faulty create secret"},
 	} {
 		if !slices.ContainsFunc(report.Findings, func(f preflight.Finding) bool {

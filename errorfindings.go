@@ -2,7 +2,6 @@ package jr2
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -72,7 +71,7 @@ func explainInstance(err error, f *preflight.Finding) bool {
 			f.Object = "Workflow " + module.Workflow
 		}
 	case errors.As(err, &size):
-		f.Code, f.Object, f.Fix = preflight.CodeSizeTooSmall, "Workflow "+size.Workflow, "raise the limit, or shrink the split of the User Container"
+		f.Code, f.Object, f.Fix = preflight.CodeSizeTooSmall, "Workflow "+size.Workflow, raisedSize(size)
 	case errors.As(err, &missing):
 		f.Code, f.Object, f.Fix = preflight.CodeInstanceMissing, "folder "+missing.Dir, "name an Instance folder"
 	case errors.As(err, &types):
@@ -140,17 +139,23 @@ func explainObject(err error, f *preflight.Finding) bool {
 	case errors.As(err, &conflict):
 		f.Code, f.Object, f.Fix = preflight.CodeFieldConflict, conflict.Ref.String(), "--take-from "+strings.Join(managers(conflict), ",")
 	case errors.As(err, &owned):
-		f.Code, f.Object, f.Fix = preflight.CodeOwnedByOther, owned.Ref.String(), "remove it from the set "+owned.Owner
+		f.Code, f.Object, f.Fix = preflight.CodeOwnedByOther, owned.Ref.String(), onObject("annotate", owned.Ref)+" "+apply.SetAnnotation+"-"
 	case errors.As(err, &immutable):
 		f.Code, f.Object, f.Fix = preflight.CodeImmutable, immutable.Ref.String(), deletion(immutable.Ref)
+		f.Message += " (what it holds is lost when it is deleted)"
 	case errors.As(err, &empty):
 		f.Code, f.Object = preflight.CodeSecretEmpty, empty.Ref.String()
-		f.Fix = fmt.Sprintf("kubectl -n %s edit secret %s: give %s a value, or remove it", empty.Ref.Namespace, empty.Ref.Name, strings.Join(empty.Keys, ", "))
+		f.Fix = withoutKeys(empty)
 	case apply.Classify(err) == apply.ClassEscalation:
 		f.Object = strings.Replace(f.Object, "."+rbacv1.GroupName, "", 1) // as the check of all rights has it
 		return explainClass(apply.ClassEscalation, f)
 	default:
-		return explainRight(err, f) || explainClass(apply.Classify(err), f)
+		if !explainRight(err, f) && !explainClass(apply.Classify(err), f) {
+			return false
+		}
+		if object != nil {
+			preciser(object, f)
+		}
 	}
 	return true
 }
@@ -196,13 +201,6 @@ func managers(conflict *apply.ConflictError) []string {
 	return names
 }
 
-func deletion(ref apply.Ref) string {
-	if ref.Namespace == "" {
-		return fmt.Sprintf("kubectl delete %s %s, when it holds nothing that is needed", strings.ToLower(ref.Kind), ref.Name)
-	}
-	return fmt.Sprintf("kubectl -n %s delete %s %s, when it holds nothing that is needed", ref.Namespace, strings.ToLower(ref.Kind), ref.Name)
-}
-
 // distinct keeps the first of findings that say the same. Of two about one right it keeps that of the check of all rights, which comes last and
 // says what the right is needed for; the other is a look that met the refusal.
 func distinct(findings []preflight.Finding) []preflight.Finding {
@@ -215,6 +213,7 @@ func distinct(findings []preflight.Finding) []preflight.Finding {
 	}
 	kept := []preflight.Finding{}
 	for i, f := range findings {
+		f = ownPods(f)
 		if !seen[f] && (!aboutRights(f) || last[f.Object] == i) {
 			kept = append(kept, f)
 		}

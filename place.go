@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"jr2.dev/jr2/config"
@@ -73,7 +74,7 @@ func (c *converge) sandboxNodes(context.Context) error {
 			Workflows: large.Workflows,
 		}
 		c.tell(warning)
-		c.find(preflight.CodeSizeTooLarge, "lower the Size, or add a node that has so much", warning)
+		c.find(preflight.CodeSizeTooLarge, lowerSize(survey.Nodes, large), warning)
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (c *converge) kit(context.Context) error {
 	if kit.Home != render.KitHome {
 		if note := images.HostNote("kitRegistry", kit.Home); note != "" {
 			c.note(preflight.Finding{Severity: preflight.Warn, Code: preflight.CodeRegistryHost, Object: "Instance " + c.inst.Name, Message: note,
-				Fix: "put the registry's host before it: registry.example.com/" + kit.Home})
+				Fix: fmt.Sprintf("write kitRegistry: %q in jr2.config.ts, or the registry's host in the place of docker.io", "docker.io/"+kit.Home)})
 		}
 	}
 	c.tell(KitResolved{Version: kit.Version, Home: kit.Home, Custodian: kit.Custodian, Mirrored: kit.Home != render.KitHome})

@@ -46,7 +46,7 @@ func (c *converge) bundle(context.Context) error {
 				findings = append(findings, preflight.Finding{
 					Severity: preflight.Refuse, Code: preflight.CodeBundledImageOff, Object: "Workflow " + workflow.Name,
 					Message: fmt.Sprintf("refusing: workflow %q: %s %q: %v", workflow.Name, seat.name, seat.image, err),
-					Fix:     "choose another image for the Workspace, or turn " + name + " on again",
+					Fix:     fmt.Sprintf("write another %s than %q in workflows/%s.ts, or turn %s on again in the bundle", seat.name, seat.image, workflow.Name, name),
 				})
 			}
 		}

@@ -106,7 +106,7 @@ func withoutKey(repo config.Repo) Finding {
 		Severity: Warn, Code: CodeDeployKeyUnnamed, Object: "Repo " + repo.Identity,
 		Message: fmt.Sprintf("repo %s is cloned over ssh and no entry of git.credentials names an sshKey for it — the clone fails unless the host lets anybody in",
 			config.RedactURL(repo.URL)),
-		Fix: fmt.Sprintf("git: { credentials: [{ match: %q, sshKey: \"jr2-git-ssh\" }] }", repo.Identity),
+		Fix: fmt.Sprintf("add { match: %q, sshKey: \"jr2-git-ssh\" } to git.credentials in jr2.config.ts", repo.Identity),
 	}
 }
 
@@ -114,8 +114,8 @@ func (r *secretReader) noDeployKey(key DeployKey) Finding {
 	fix := DeployKeyFix(r.namespace, key.Secret)
 	return Finding{
 		Severity: Warn, Code: CodeDeployKeyMissing, Object: "Secret " + r.namespace + "/" + key.Secret,
-		Message: fmt.Sprintf("repo %s is cloned with the deploy key in Secret %q, which does not exist in namespace %q — a converge asks where it is to come from; or create it: %s",
-			strings.Join(key.URLs(), ", "), key.Secret, r.namespace, fix),
+		Message: fmt.Sprintf("repo %s is cloned with the deploy key in Secret %q, which does not exist in namespace %q — a converge asks where it is to come from; or make one and give its public half, %s.pub, to the host: %s",
+			strings.Join(key.URLs(), ", "), key.Secret, r.namespace, key.Secret, fix),
 		Fix: fix,
 	}
 }
@@ -127,7 +127,7 @@ func (r *secretReader) unseenDeployKey(key DeployKey) Finding {
 	}
 }
 
-// DeployKeyFix is the command that makes the Secret of a deploy key from a file.
+// DeployKeyFix is the command that makes a deploy key and the Secret that holds it. Its public half, in the file SECRET.pub, is for the host of the repositories.
 func DeployKeyFix(namespace, secret string) string {
-	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-file=identity=<path of a private key without a passphrase>", namespace, secret)
+	return fmt.Sprintf("ssh-keygen -q -t ed25519 -N '' -f %s && kubectl -n %s create secret generic %s --from-file=identity=%s", secret, namespace, secret, secret)
 }

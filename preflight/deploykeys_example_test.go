@@ -12,7 +12,9 @@ import (
 
 func ExampleDeployKeys() {
 	client := fake.NewClientset() // a client of a real cluster goes here: kubernetes.NewForConfig(config)
-	bound := func(url string) config.RepoSlot { return config.RepoSlot{Slot: "app", State: config.SlotBound, URL: url} }
+	bound := func(url string) config.RepoSlot {
+		return config.RepoSlot{Slot: "app", State: config.SlotBound, URL: url}
+	}
 	instance := &config.Instance{
 		Git: config.Git{Credentials: []config.GitCredential{{Match: "git.example.test/", SSHKey: "git-ssh"}}},
 		Workflows: []config.Workflow{{Name: "review", Workspaces: []config.Workspace{{Repos: []config.RepoSlot{
@@ -31,5 +33,5 @@ func ExampleDeployKeys() {
 			fmt.Println(preflight.DeployKeyFix("team-a", key.Secret), "for", key.URLs())
 		}
 	}
-	// Output: kubectl -n team-a create secret generic git-ssh --from-file=identity=<path of a private key without a passphrase> for [git@git.example.test:team/app.git git@git.example.test:team/docs.git]
+	// Output: ssh-keygen -q -t ed25519 -N '' -f git-ssh && kubectl -n team-a create secret generic git-ssh --from-file=identity=git-ssh for [git@git.example.test:team/app.git git@git.example.test:team/docs.git]
 }

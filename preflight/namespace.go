@@ -68,6 +68,6 @@ func terminating(context string, namespace *corev1.Namespace) Finding {
 		Object:   "Namespace " + namespace.Name,
 		Message: fmt.Sprintf("refusing: namespace %q on %s is being deleted%s. Wait until it is gone, or give a different namespace with -n. Nothing was applied.",
 			namespace.Name, context, whatHolds(namespace)),
-		Fix: "kubectl wait --for=delete namespace/" + namespace.Name,
+		Fix: AwaitDeletion(namespace.Name),
 	}
 }

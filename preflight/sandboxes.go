@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -110,7 +111,7 @@ func (s *SandboxShape) refused(r refusal) Finding {
 	f := Finding{Severity: Warn, Code: CodeSandboxRefused, Object: s.Of}
 	switch r.class {
 	case refusedPodSecurity:
-		f.Fix = "kubectl label --overwrite namespace " + s.Pods[0].Namespace + " pod-security.kubernetes.io/enforce=privileged"
+		f.Fix = LowerPodSecurity(s.Pods[0].Namespace)
 	case refusedQuotaNever:
 		f.Fix = "raise the quota, or lower the Size"
 	case refusedByPolicy:
@@ -122,6 +123,9 @@ func (s *SandboxShape) refused(r refusal) Finding {
 		}
 	}
 	f.Message = fmt.Sprintf("%s would get no pod: %s — %s", s.Of, strings.TrimSuffix(r.words, "."), f.Fix)
+	if r.class == refusedQuotaNever {
+		f.Fix = cmp.Or(RaiseQuota(s.Pods[0].Namespace, r.words), f.Fix)
+	}
 	return f
 }
 

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,6 +156,9 @@ func (r refusal) finding(l *setLook, w *workload) []Finding {
 		f.Fix = "correct the pod template"
 	}
 	f.Message = fmt.Sprintf("refusing: %s would be accepted and its pods would not: %s — %s. Nothing was applied.", w.object, strings.TrimSuffix(r.words, "."), f.Fix)
+	if r.class == refusedQuotaNever {
+		f.Fix = cmp.Or(RaiseQuota(w.namespace, r.words), f.Fix)
+	}
 	return []Finding{f}
 }
 
@@ -163,8 +167,22 @@ func missing(w *workload, what string, r refusal) Finding {
 	return Finding{
 		Severity: Warn, Code: CodePodNeedsMissing, Object: w.object,
 		Message: fmt.Sprintf("%s: its pods need the %s %s, which neither the set nor the cluster has: %s — %s", w.object, what, r.names, r.words, fix),
-		Fix:     fix,
+		Fix:     cmp.Or(created(w.namespace, what, r.names), fix),
 	}
+}
+
+// created is the command that makes what pods need; empty where kubectl has none.
+func created(namespace, what, name string) string {
+	switch {
+	case strings.ContainsAny(name, ", ") || name == "":
+	case what == "service account":
+		return fmt.Sprintf("kubectl -n %s create serviceaccount %s", namespace, name)
+	case what == "priority class":
+		return fmt.Sprintf("kubectl create priorityclass %s --value=1000", name)
+	case what == "namespace":
+		return "kubectl create namespace " + name
+	}
+	return ""
 }
 
 // fullQuota tells a pod that waits for room from a rollout that waits for itself: its new pod needs the room that its old pods hold, and they

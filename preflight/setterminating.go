@@ -49,6 +49,6 @@ func leaving(name, because string) Finding {
 	return Finding{
 		Severity: Refuse, Code: CodeNamespaceTerminating, Object: "Namespace " + name,
 		Message: fmt.Sprintf("refusing: namespace %q is being deleted%s, and nothing new is let in. Wait until it is gone. Nothing was applied.", name, because),
-		Fix:     "kubectl wait --for=delete namespace/" + name,
+		Fix:     AwaitDeletion(name),
 	}
 }

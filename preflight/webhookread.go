@@ -97,7 +97,7 @@ func (r *serverReader) ask(namespace, name string, port int32) serving {
 	service, err := r.client.Services(namespace).Get(r.ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return serving{lacks: "does not exist"}
+		return serving{lacks: lacksService}
 	case err != nil:
 		return serving{err: err}
 	case service.Spec.Type == corev1.ServiceTypeExternalName: // its endpoints are elsewhere
@@ -125,3 +125,6 @@ func serviceOf(o *unstructured.Unstructured) *corev1.Service {
 	}
 	return service
 }
+
+// lacksService is what is said of a webhook whose Service is not there at all.
+const lacksService = "does not exist"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,16 +96,21 @@ func (w *webhook) unserved(asked []string, found serving) []Finding {
 	case found.lacks == "":
 		return nil
 	}
-	finding := Finding{Severity: Warn, Code: CodeWebhookUnserved, Object: w.config, Fix: "bring up " + where + ", or delete " + w.config + " if it is a leftover"}
+	advice := "bring up " + where + ", or delete " + w.config + " if it is a leftover"
+	finding := Finding{Severity: Warn, Code: CodeWebhookUnserved, Object: w.config, Fix: advice}
+	if kind, name, _ := strings.Cut(w.config, " "); found.lacks == lacksService { // what calls a Service that is gone is most likely left over
+		finding.Fix = "kubectl delete " + strings.ToLower(kind) + " " + name
+	}
 	about := "the server will refuse " + few(asked)
 	if w.ofSet {
 		about = "the server refuses whatever it is asked about once it is registered"
-		finding.Fix = "bring " + where + " with the set, or leave " + w.config + " out"
+		advice = "bring " + where + " with the set, or leave " + w.config + " out"
+		finding.Fix = advice
 	}
 	if found.ofSet && !w.ofSet {
 		about += " until the set has brought it up"
 	}
-	finding.Message = fmt.Sprintf("%s: the webhook %s fails closed and calls %s, which %s, so %s%s — %s", w.config, w.name, where, found.lacks, about, w.unless(&finding), finding.Fix)
+	finding.Message = fmt.Sprintf("%s: the webhook %s fails closed and calls %s, which %s, so %s%s — %s", w.config, w.name, where, found.lacks, about, w.unless(&finding), advice)
 	return []Finding{finding}
 }
 
