@@ -25,8 +25,8 @@ func TestF20SlotsOfASet(t *testing.T) {
 	fourCPU := sized("Deployment", "{requests: {cpu: 4}}")
 	slots := with(node("a"), "cpu=8", "memory=32Gi", "pods=8")
 	three := func(name string) corev1.Node { return with(node(name), "cpu=3", "pods=110") }
-	ended := crowd(8, "a", "cpu=100m")
-	ended[0].Status.Phase, ended[1].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
+	succeeded, failed := crowd(8, "a", "cpu=100m"), crowd(8, "a", "cpu=100m")
+	succeeded[0].Status.Phase, failed[7].Status.Phase = corev1.PodSucceeded, corev1.PodFailed
 	// limited is an agent that states a limit alone; the server wrote its request.
 	limited := crowd(1, "a", "memory=100Mi")
 	limited[0].Spec.Containers[0].Resources.Limits = amountsOf("memory=100Mi")
@@ -43,7 +43,8 @@ func TestF20SlotsOfASet(t *testing.T) {
 		"F20: three of four":                {fourCPU, []corev1.Node{with(node("b"), "cpu=4", "pods=110")}, crowd(1, "b", "cpu=1"), none + "no node has a place for one of its pods now, so they will stay Pending: b: has no room: cpu 3 free of 4 wanted"},
 		"F20: three and three are not four": {fourCPU, []corev1.Node{three("b"), three("c")}, nil, none + "b, c: is too small: cpu 3 allocatable of 4 wanted"},
 		"F20: together":                     {fourCPU, []corev1.Node{slots, with(node("b"), "cpu=4", "pods=110"), three("c"), three("d")}, append(crowd(8, "a", "cpu=100m"), crowd(1, "b", "cpu=1")...), none + "a: has no free pod slot: pods 8/8; b: has no room: cpu 3 free of 4 wanted; c, d: is too small: cpu 3 allocatable of 4 wanted"},
-		"F20: who has ended holds no slot":  {fourCPU, []corev1.Node{slots}, ended, ""},
+		"F20: who has succeeded holds none": {fourCPU, []corev1.Node{slots}, succeeded, ""},
+		"F20: who has failed holds no slot": {fourCPU, []corev1.Node{slots}, failed, ""},
 		"F20: a Job":                        {sized("Job", "{requests: {cpu: 1m}}"), []corev1.Node{slots}, crowd(8, "a", "cpu=100m"), "warn unschedulable Job jarvis/sandbox: a: has no free pod slot: pods 8/8"},
 		"F20: who asks for nothing":         {sized("Deployment", "{}"), []corev1.Node{slots}, crowd(8, "a"), none + "a: has no free pod slot: pods 8/8"},
 		"F20: more than fit":                {fourCPU, []corev1.Node{slots}, crowd(9, "a"), none + "a: has no free pod slot: pods 9/8"},
