@@ -3,7 +3,7 @@
 //
 // It decides how a folder becomes an Instance (Load), what is a valid one (Validate, CheckHeldSecrets), how large a Sandbox is
 // (Sizes), what a repository's url means (ParseRepoURL) and what a .env file says (ParseDotEnv, MergeEnv). It does not know any
-// cluster, registry or builder, and it reads nothing outside the folder.
+// cluster, registry or builder, and it reads nothing outside the folder. What is wrong is told all at once, with what could be read.
 //
 // The folder is untrusted input. Its modules are bundled with esbuild and evaluated with goja, in this process: they see no file, no
 // network, no timer, and only the environment that the caller passes; imports stay inside the folder, also through symbolic links;

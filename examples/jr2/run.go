@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"jr2.dev/jr2"
 )
 
 // Streams are what a command reads and writes.
@@ -53,7 +55,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.AddCommand(workflowCommand(streams), runsCommand(streams), statusCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {
-		fmt.Fprintf(streams.Err, "error: %v\n", err)
+		fmt.Fprintln(streams.Err, jr2.NarrateError(err))
 	}
 	return err
 }
