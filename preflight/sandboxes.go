@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -123,8 +122,9 @@ func (s *SandboxShape) refused(r refusal) Finding {
 		}
 	}
 	f.Message = fmt.Sprintf("%s would get no pod: %s — %s", s.Of, strings.TrimSuffix(r.words, "."), f.Fix)
-	if r.class == refusedQuotaNever {
-		f.Fix = cmp.Or(RaiseQuota(s.Pods[0].Namespace, r.words), f.Fix)
+	if fix := RaiseQuota(s.Pods[0].Namespace, r.words); fix != "" && r.class == refusedQuotaNever {
+		f.Fix = fix
+		f.Message += ": " + fix
 	}
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -191,7 +192,11 @@ func Unless(client kubernetes.Interface, resource schema.GroupVersionResource, n
 	}
 	path = append(path, resource.Resource, name)
 	return func(ctx context.Context) (bool, error) {
-		raw, err := client.Discovery().RESTClient().Get().AbsPath(path...).SetHeader("Accept", "application/json").Do(ctx).Raw()
+		server := client.Discovery().RESTClient()
+		if server == nil || reflect.ValueOf(server).IsNil() {
+			return false, errors.New("this client is of no server") // one of a test
+		}
+		raw, err := server.Get().AbsPath(path...).SetHeader("Accept", "application/json").Do(ctx).Raw()
 		if apierrors.IsNotFound(err) {
 			return unneeded(nil), nil
 		}
