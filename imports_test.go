@@ -41,7 +41,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/devcluster/cmd":      "internal/devcluster",
 		"internal/kindnodes":           "internal/devcluster internal/devcluster/build",
 		"examples/operator":            "placement/controller",
-		"examples/jr2":                 ". apply images placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight internal/devcluster",
+		"examples/jr2":                 ". apply config images placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight internal/devcluster",
 	}
 	for _, line := range golist(t, "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
 		fields := strings.Fields(line)
