@@ -56,6 +56,12 @@ func TestFindWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
+	// An executable that is not there can't be started.
+	found, err := images.Find(t.Context(), images.ConnectOptions{Env: map[string]string{"DOCKER_HOST": "unix:///nowhere/docker.sock"}, Buildkitd: "/nowhere/buildkitd"})
+	var none *images.NoBuilderError
+	if !errors.As(err, &none) && (err != nil || found.Starts) {
+		t.Errorf("got %+v, %v", found, err)
+	}
 }
 
 func TestFindARealBuilder(t *testing.T) {
