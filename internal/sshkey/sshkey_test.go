@@ -2,7 +2,6 @@ package sshkey_test
 
 import (
 	"crypto"
-	"crypto/dsa" //nolint:staticcheck // to see it refused
 	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -104,11 +103,10 @@ func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	public, ed, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
-	//nolint:staticcheck // the old form of a passphrase, which ssh-keygen wrote until 2018
-	sealed, err := x509.EncryptPEMBlock(rand.Reader, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), []byte("word"), x509.PEMCipherAES128)
-	must(t, err)
+	sealed := &pem.Block{ // the old form of a passphrase, which ssh-keygen wrote until 2018
+		Type: "RSA PRIVATE KEY", Bytes: []byte("what is sealed"),
+		Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-128-CBC,00112233445566778899AABBCCDDEEFF"},
+	}
 	x25519, err := ecdh.X25519().GenerateKey(rand.Reader)
 	must(t, err)
 	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
@@ -154,9 +152,8 @@ func TestParseRefuses(t *testing.T) {
 
 func dsaKey(t *testing.T) string {
 	t.Helper()
-	one := big.NewInt(7)
-	key := dsa.PrivateKey{PublicKey: dsa.PublicKey{Parameters: dsa.Parameters{P: one, Q: one, G: one}, Y: one}, X: one}
-	der, err := asn1.Marshal(struct{ Version, P, Q, G, Pub, Priv *big.Int }{big.NewInt(0), key.P, key.Q, key.G, key.Y, key.X})
+	n := big.NewInt(7)
+	der, err := asn1.Marshal(struct{ Version, P, Q, G, Pub, Priv *big.Int }{big.NewInt(0), n, n, n, n, n})
 	must(t, err)
 	return armor("DSA PRIVATE KEY", der)
 }
