@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -157,7 +159,7 @@ func TestWithoutTheWatch(t *testing.T) {
 	s.limit("q", "pods", "0")
 	refuse := func(next http.RoundTripper) http.RoundTripper {
 		return devcluster.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			if asks(t, r, "resourcequotas") {
 				return answer(r, http.StatusCreated, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":false}}`), nil
 			}
 			if strings.Contains(r.URL.Path, "/resourcequotas") {
@@ -171,6 +173,20 @@ func TestWithoutTheWatch(t *testing.T) {
 	s.reason("a", v1alpha1.ConditionScheduled, v1alpha1.ReasonQuotaExceeded)
 	s.limit("q", "pods", "1")
 	s.phase("a", v1alpha1.SandboxReady)
+}
+
+// asks says whether a request asks for a right to a resource.
+func asks(t *testing.T, r *http.Request, resource string) bool {
+	t.Helper()
+	if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+		return false
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	return bytes.Contains(text, []byte(resource))
 }
 
 // TestWaitsForANode: the scheduler's own words, until there is a node.
