@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,10 @@ import (
 var shared *devcluster.Cluster
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // most of their time tests wait for the cluster
+		panic(err)
+	}
 	os.Exit(func() int {
 		roomy := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("256"), corev1.ResourcePods: resource.MustParse("10000")}
 		cluster, err := devcluster.Start(context.Background(), devcluster.Options{
