@@ -16,6 +16,7 @@ import (
 // TestAskRegistriesAs: with the credentials that a kubelet would show, by the name that nodes have for the registry, and never more sure than the
 // registry is.
 func TestAskRegistriesAs(t *testing.T) {
+	t.Parallel()
 	registry, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: yardUser, Password: yardPassword})
 	must(t, err)
 	t.Cleanup(func() { registry.Close() }) //nolint:errcheck // the test is over

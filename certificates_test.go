@@ -115,6 +115,7 @@ func findingsOf(findings []preflight.Finding, code string) (all []string) {
 
 // TestCertificatesOfHeldSecrets follows one Instance: made once, kept, added to, renewed by the clock, lost, cut off, and no longer needed.
 func TestCertificatesOfHeldSecrets(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "holding"
 	search, tracker := pki.Host{Name: "search.example.com", Port: 443}, pki.Host{Name: "t.example.com", Port: 8443}
@@ -204,6 +205,7 @@ func (w *world) cutBefore(t *testing.T, home string, instance func(*jr2.Options)
 
 // TestAnAuthorityIsMadeByOne: of two who make it at once, whoever comes second takes the other's.
 func TestAnAuthorityIsMadeByOne(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "racing"
 	other, err := pki.NewAuthority("holding", time.Now())
@@ -230,6 +232,7 @@ func TestAnAuthorityIsMadeByOne(t *testing.T) {
 
 // TestHeldSecretsAreChecked: what the rules need the cluster and the CA bundle for refuses before anything is applied.
 func TestHeldSecretsAreChecked(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "held-refused"
 	w.home(t, home, "holding")

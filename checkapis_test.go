@@ -28,6 +28,7 @@ func apiDown(group, version string) devcluster.Wrapper {
 
 // An API that is away is told by a check and by a converge, which only one that its objects need stops.
 func TestAnAPIThatIsAway(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	other := w.served(t, apiDown("metrics.k8s.io", "v1beta1"))

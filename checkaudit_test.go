@@ -63,6 +63,7 @@ func wroteNothing(t *testing.T, who string, stored []devcluster.AuditEvent) {
 // TestTheAuditLogShowsACheckThatWrites: the proof that no check writes can fail. Checks of a caller's that do what they like are seen, also one
 // whose client goes past the options, and one whose request was refused.
 func TestTheAuditLogShowsACheckThatWrites(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "audited"
 	w.home(t, home, "my-instance")
@@ -130,6 +131,7 @@ func TestTheAuditLogShowsACheckThatWrites(t *testing.T) {
 
 // TestACheckThatProbesWritesWhatItAnnounces: the pods by which it asks models, with what they read, in the Instance's namespace; and all of it goes.
 func TestACheckThatProbesWritesWhatItAnnounces(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "audited-models"
 	w.home(t, home, "my-instance")

@@ -75,6 +75,7 @@ func TestCheckOfTheBuilder(t *testing.T) {
 
 // A real builder that is there is no finding, and it builds nothing.
 func TestCheckOfARealBuilder(t *testing.T) {
+	t.Parallel()
 	daemon, err := devcluster.StartBuildkitd(t.Context(), devcluster.BuildkitOptions{})
 	if errors.Is(err, devcluster.ErrNoBuildkit) {
 		devcluster.Missing(t, err.Error())

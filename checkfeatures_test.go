@@ -16,6 +16,7 @@ import (
 
 // An API server that drops image volumes can host no Sandbox, whatever its version says; one that keeps them does, also where pods are restricted.
 func TestImageVolumesThatAreDropped(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	boxes := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	plain := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})

@@ -31,6 +31,7 @@ const manyConfig = `kitRegistry: "mirror",
 // when each fix is followed as it is printed, nothing is left but what nobody can see from here. Some fixes uncover what could not be seen before
 // them, so they are followed again.
 func TestCheckOfEverythingAtOnce(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.manyFaults(t)
 	with := func(workflow, url string) string {

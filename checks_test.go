@@ -49,6 +49,7 @@ func refusing(report *jr2.Report) string {
 
 // An Instance that can live in a cluster where nobody prepared anything has nothing that refuses, before its converge and after.
 func TestCheckOfACleanCluster(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	for _, when := range []string{"before", "after"} {
@@ -71,6 +72,7 @@ func openPart() string {
 
 // What is wrong in places that do not stand on each other is told at once, and a converge ends at the first of it.
 func TestCheckGoesOnWhereAConvergeEnds(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	frozen := preflight.NewCheck("freeze", func(context.Context) ([]preflight.Finding, error) {
 		return []preflight.Finding{{Severity: preflight.Refuse, Code: "frozen", Object: "Namespace x", Message: "refusing: frozen", Fix: "thaw"}}, nil
@@ -109,6 +111,7 @@ func TestCheckGoesOnWhereAConvergeEnds(t *testing.T) {
 
 // A caller's check that refuses stops a converge before its first write.
 func TestAConvergeRunsTheCallersChecks(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	frozen := preflight.NewCheck("freeze", func(context.Context) ([]preflight.Finding, error) {
 		return []preflight.Finding{{Severity: preflight.Refuse, Code: "frozen", Object: "Namespace x", Message: "refusing: frozen", Fix: "thaw"}}, nil
@@ -124,6 +127,7 @@ func TestAConvergeRunsTheCallersChecks(t *testing.T) {
 
 // What leaves nothing to ask is one finding, and no list of what follows from it.
 func TestCheckWithNothingToStandOn(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	plain := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	w.home(t, "checked-theirs", "another")
@@ -149,6 +153,7 @@ func TestCheckWithNothingToStandOn(t *testing.T) {
 // What a converge would meet only when it waits for its rollouts is told by a check: pods that the namespace's level or a quota refuses, a webhook
 // that nobody serves, a class that is not there.
 func TestCheckOfTheWorkloads(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "checked-strict", Labels: map[string]string{
 		names.LabelInstance: "my-instance", "pod-security.kubernetes.io/enforce": "restricted", "checked": "strict"}}})

@@ -29,6 +29,7 @@ func faultyFolder(t *testing.T, more string) string {
 
 // TestCheckOfAFaultyConfiguration: a wrong field ends neither the reading of the Workflows nor the looks that do not stand on it.
 func TestCheckOfAFaultyConfiguration(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := faultyFolder(t, "")
 	report := w.check(t, dir, preflight.Choice{}, into("checked-faulty"))

@@ -4,18 +4,19 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestKilledConvergeIsCompleted kills the command with SIGKILL at random moments of a converge; each time the next converge completes
-// what was cut off, and one more finds nothing to change.
+// TestKilledConvergeIsCompleted kills the command with SIGKILL in each part of a converge, at random moments; each time the next converge
+// completes what was cut off, and one more finds nothing to change. What a run cut off at each request leaves is tested in apply.
 func TestKilledConvergeIsCompleted(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	command := buildCommand(t)
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1"), "workflows/ping.ts": ping})
@@ -33,9 +34,10 @@ func TestKilledConvergeIsCompleted(t *testing.T) {
 	t.Logf("seed %d, a whole converge takes %v", seed, whole)
 	random := rand.New(rand.NewPCG(seed, seed))
 	cut := 0
-	for i := range 10 { // each run at other moments
+	const parts = 6
+	for i := range parts {
 		namespace := fmt.Sprintf("kill-%d", i)
-		moment, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(whole))))
+		moment, cancel := context.WithTimeout(t.Context(), within(random, whole, i, parts))
 		if up(moment, namespace) != nil {
 			cut++
 		}
@@ -51,14 +53,27 @@ func TestKilledConvergeIsCompleted(t *testing.T) {
 	}
 }
 
-// buildCommand builds examples/jr2.
+// within is a random moment in one of equal parts of a time.
+func within(random *rand.Rand, whole time.Duration, part, parts int) time.Duration {
+	return (whole*time.Duration(part) + time.Duration(random.Int64N(int64(whole)))) / time.Duration(parts)
+}
+
+// buildCommand builds examples/jr2, once for all tests.
 func buildCommand(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "jr2")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/jr2").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	_, err := os.Stat(binary)
+	binary, err := command()
 	must(t, err)
 	return binary
 }
+
+// commandDir is where the command is built; TestMain makes and removes it.
+var commandDir string
+
+var command = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(commandDir, "jr2")
+	out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, "./examples/jr2").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, nil
+})

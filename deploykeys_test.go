@@ -90,6 +90,7 @@ func sealedFile(t *testing.T) string {
 
 // TestDeployKeyWithoutASource: nothing is written before every key has a source that does, and the error names repositories, Secret and what to type.
 func TestDeployKeyWithoutASource(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
 	sealed, broken := sealedFile(t), errors.New("the terminal broke")
@@ -130,6 +131,7 @@ func TestDeployKeyWithoutASource(t *testing.T) {
 // TestDeployKeys: a plan says what will be made, a converge makes one key for each Secret, tells the public one when it is there and as its last words, and
 // the private one never; the next converge has nothing to do.
 func TestDeployKeys(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
 	file, fingerprint, private := keyFile(t)
@@ -226,6 +228,7 @@ func fingerprintOf(t *testing.T, secret *corev1.Secret) string {
 
 // TestDeployKeyThatCameMeanwhile: a Secret that somebody makes while the question stands is left as it is, and nothing is added to it.
 func TestDeployKeyThatCameMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	told := w.up(t, keyedFolder(t), into("keys-meanwhile"), func(o *jr2.Options) {
 		o.DeployKey = func(ctx context.Context, request jr2.DeployKeyRequest) (jr2.DeployKeySource, error) {
@@ -249,6 +252,7 @@ func TestDeployKeyThatCameMeanwhile(t *testing.T) {
 
 // TestDeployKeyOfTwoAtOnce: two converges that were both told to generate make one key, and only the one who made it tells it.
 func TestDeployKeyOfTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
 	var both sync.WaitGroup
@@ -278,6 +282,7 @@ func TestDeployKeyOfTwoAtOnce(t *testing.T) {
 // TestDeployKeyCutOff: a converge that ends between the making and the keeping of a key told it to nobody, and the next one makes one. When only the
 // answer is lost, the key that is kept is the one that is told, and whoever has to bring it to a host is reminded also where the converge fails later.
 func TestDeployKeyCutOff(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
 	fates := make(chan string, 3)
@@ -321,6 +326,7 @@ func TestDeployKeyCutOff(t *testing.T) {
 
 // TestDeployKeyThatNobodyMaySee: who may not look makes no key and hears so; the roles that would do say both rights.
 func TestDeployKeyThatNobodyMaySee(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := keyedFolder(t)
 	// An admin made all roles: who writes a role that lets others see each Secret must be allowed to see them.

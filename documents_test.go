@@ -16,6 +16,7 @@ import (
 
 // TestDocumentsNameTestsThatExist keeps the tables of docs honest: a test that a row names is there, and a row names one.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
+	t.Parallel()
 	for document, row := range map[string]string{"docs/field-cases.md": "| F", "docs/jarvis.md": "| A"} {
 		text, err := os.ReadFile(document)
 		must(t, err)
@@ -50,6 +51,7 @@ func TestJarvisHasAllRows(t *testing.T) {
 // TestFieldCasesHaveSiblings: each case names the test of the case and two of siblings, and all of them are there, row by row. So do the mutations: each
 // names a test that is there.
 func TestFieldCasesHaveSiblings(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("docs/field-cases.md")
 	must(t, err)
 	_, table, found := strings.Cut(string(text), "\n## Siblings\n")

@@ -75,6 +75,7 @@ func plainFolder(t *testing.T) string {
 
 // TestDown removes a converged Instance, found by its folder; the second time it is not there.
 func TestDown(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := plainFolder(t)
 	must(t, w.up(t, dir, into("down-plain")).err)
@@ -99,6 +100,7 @@ func TestDown(t *testing.T) {
 
 // TestDownTouchesNothing: whatever stops a removal before its first write.
 func TestDownTouchesNothing(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.home(t, "down-theirs", "elder")
 	w.home(t, "down-nobodys", "")
@@ -134,6 +136,7 @@ func TestDownTouchesNothing(t *testing.T) {
 
 // TestDownIsHeld: a finalizer holds a ConfigMap; the error names it, and when it is gone the next removal completes.
 func TestDownIsHeld(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.home(t, "down-held", "my-instance")
 	maps := w.client.CoreV1().ConfigMaps("down-held")
@@ -160,6 +163,7 @@ func TestDownIsHeld(t *testing.T) {
 
 // TestDownWaitsForAConverge: what holds the lock is waited for and named.
 func TestDownWaitsForAConverge(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.home(t, "down-locked", "my-instance")
 	_, release, err := apply.Lock(t.Context(), w.client, "down-locked", "jr2-converge", "bo@desk", apply.LockOptions{})
@@ -184,7 +188,8 @@ func TestDownWaitsForAConverge(t *testing.T) {
 
 // TestDownAll names the other Instance, and takes the operator with all that it consists of.
 func TestDownAll(t *testing.T) {
-	w := theWorld(t, node("a"))
+	t.Parallel()
+	w := loneWorld(t, node("a"))
 	dir := plainFolder(t)
 	must(t, w.up(t, dir, into("down-all")).err)
 	w.home(t, "down-other", "other")
@@ -232,6 +237,7 @@ func (w *world) noOperator(t *testing.T) {
 
 // TestDownWithoutTheRight is one clear error.
 func TestDownWithoutTheRight(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.home(t, "down-forbidden", "my-instance")
 	ctx := t.Context()
@@ -256,9 +262,10 @@ func TestDownWithoutTheRight(t *testing.T) {
 	w.stays(t, "down-forbidden")
 }
 
-// TestKilledDownIsCompleted kills the command at random moments of a removal of everything; the next one completes it.
+// TestKilledDownIsCompleted kills the command in each half of a removal of everything, at random moments; the next one completes it.
 func TestKilledDownIsCompleted(t *testing.T) {
-	w := theWorld(t, node("a"))
+	t.Parallel()
+	w := loneWorld(t, node("a"))
 	command := buildCommand(t)
 	dir := plainFolder(t)
 	seed := uint64(time.Now().UnixNano())
@@ -279,10 +286,11 @@ func TestKilledDownIsCompleted(t *testing.T) {
 	began := time.Now()
 	must(t, down(t.Context(), "down-kill"))
 	whole, cut := time.Since(began), 0
-	for i := range 2 { // each run at other moments
+	const halves = 2
+	for i := range halves {
 		namespace := fmt.Sprintf("down-kill-%d", i)
 		must(t, w.up(t, dir, into(namespace)).err)
-		moment, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(whole))))
+		moment, cancel := context.WithTimeout(t.Context(), within(random, whole, i, halves))
 		if down(moment, namespace) != nil {
 			cut++
 		}

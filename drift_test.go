@@ -19,6 +19,7 @@ import (
 
 // TestServerIsAway refuses connections for a moment, beginning with one request after the other: a converge rides it out.
 func TestServerIsAway(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	for from := 2; ; from += 4 {
@@ -59,6 +60,7 @@ func (o *outage) wrap(next http.RoundTripper) http.RoundTripper {
 
 // TestDamagedAssemblyIsRepaired: chunks that are gone, a pointer that nobody can read.
 func TestDamagedAssemblyIsRepaired(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("damaged")).err)
@@ -87,6 +89,7 @@ func TestDamagedAssemblyIsRepaired(t *testing.T) {
 // TestLostSigningKeyIsTold: a new key makes the tokens of live Sandboxes worthless, so it is never made without a word. The first converge has
 // no word for it.
 func TestLostSigningKeyIsTold(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	first := w.up(t, dir, into("lost-key"))
@@ -110,6 +113,7 @@ func (told told) found(code string) bool {
 
 // TestGitTokenStays: a converge from a shell without the token leaves it in the cluster, and tells; one that nobody has is told too.
 func TestGitTokenStays(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	files := map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf(`git: { credentials: [{ match: "*", token: "MY_TOKEN" }] }`)}
 	dir := folder(t, files)
@@ -130,6 +134,7 @@ func TestGitTokenStays(t *testing.T) {
 
 // TestLiteralSecretsAreTold: what is written into jr2.config.ts travels in the Assembly; what is read from the environment does not.
 func TestLiteralSecretsAreTold(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	files := map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf(
 		`harness: { env: [{ name: "WRITTEN", value: "written-down" }, { name: "READ", value: process.env.READ }] }`)}
@@ -153,6 +158,7 @@ func TestLiteralSecretsAreTold(t *testing.T) {
 
 // TestInstancesDoNotFightOverTheOperator: each of two Instances with different classes and mirrors finds nothing to change.
 func TestInstancesDoNotFightOverTheOperator(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.classes(t, "team-high")
 	plain := folder(t, map[string]string{"jr2.config.ts": configOf(`name: "plain"`), "workflows/ping.ts": ping})
@@ -169,6 +175,7 @@ func TestInstancesDoNotFightOverTheOperator(t *testing.T) {
 
 // TestFieldsAreTakenWhenAsked: a field that somebody else set is an error that says who, and Options.TakeFrom takes it back.
 func TestFieldsAreTakenWhenAsked(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("taken")).err)
@@ -187,6 +194,7 @@ func TestFieldsAreTakenWhenAsked(t *testing.T) {
 
 // TestKitVersionOfAGoValue: empty means the default, and what is no version is told before any cluster is asked.
 func TestKitVersionOfAGoValue(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	instance := &config.Instance{Name: "kit-version", Workflows: []config.Workflow{{Name: "ping"}}}
 	told := w.up(t, "", func(o *jr2.Options) { o.Instance = instance })

@@ -38,7 +38,8 @@ func (s *shelf) Remove(_ context.Context, ref string) error {
 
 // TestGCReadsRootsClusterWide: maps and pods of every Instance count; what cannot be read sweeps nothing.
 func TestGCReadsRootsClusterWide(t *testing.T) {
-	w := theWorld(t, node("a"))
+	t.Parallel()
+	w := loneWorld(t, node("a"))
 	for name, labels := range map[string]map[string]string{"gc-one": {names.LabelInstance: "one"}, "gc-two": {names.LabelInstance: "two"}, "gc-other": nil} {
 		_, err := w.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
 		must(t, err)

@@ -22,6 +22,7 @@ const namesMuch = `secrets: [{ name: "TRACKER", valueFrom: { secretKeyRef: { nam
 // TestWhoMayNotReadWhatTheHarnessIsGiven: somebody may read none of the Secrets that the configuration names. He is told that
 // nobody could look, is not refused, and is not told that all is well; who may look hears what is wrong.
 func TestWhoMayNotReadWhatTheHarnessIsGiven(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	const home = "held-blind"
 	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home, Labels: map[string]string{names.LabelInstance: "my-instance"}}})

@@ -94,6 +94,7 @@ func (y *yard) review(t *testing.T) string {
 
 // TestReviewIsBuiltAndDelivered builds with a real builder, pushes with credentials, records what was delivered, and does none of it again.
 func TestReviewIsBuiltAndDelivered(t *testing.T) {
+	t.Parallel()
 	y := theYard(t, "amd64")
 	w := theWorld(t, node("a"))
 	dir := y.review(t)
@@ -126,6 +127,7 @@ func TestReviewIsBuiltAndDelivered(t *testing.T) {
 
 // TestWrongPasswordRecordsNothing: a push that is refused stops the converge before the record.
 func TestWrongPasswordRecordsNothing(t *testing.T) {
+	t.Parallel()
 	y := theYard(t, "amd64")
 	w := theWorld(t, node("a"))
 	told := w.up(t, y.review(t), into("review-denied"), y.use, func(o *jr2.Options) { o.Keychain = y.keychain("wrong") })
@@ -140,9 +142,10 @@ func TestWrongPasswordRecordsNothing(t *testing.T) {
 
 // TestSeveralPlatformsAreOneManifestList builds for an amd64 and an arm64 node.
 func TestSeveralPlatformsAreOneManifestList(t *testing.T) {
+	t.Parallel()
 	emulated(t, "arm64")
 	y := theYard(t, "amd64", "arm64")
-	w := theWorld(t, node("a"), node("b", arch("arm64")))
+	w := loneWorld(t, node("a"), node("b", arch("arm64")))
 	told := w.up(t, y.review(t), into("review-both"), y.use)
 	must(t, told.err)
 	ref := onlyImage(t, told)
@@ -167,7 +170,8 @@ func TestSeveralPlatformsAreOneManifestList(t *testing.T) {
 
 // TestSeveralPlatformsNeedARegistry: a manifest list can only be pushed.
 func TestSeveralPlatformsNeedARegistry(t *testing.T) {
-	w := theWorld(t, node("a"), node("b", arch("arm64")))
+	t.Parallel()
+	w := loneWorld(t, node("a"), node("b", arch("arm64")))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM scratch\n"})
 	told := w.up(t, dir, into("no-registry-both"))
 	var needs *platforms.NeedsRegistryError
@@ -190,7 +194,8 @@ func (b amd64Only) Build(context.Context, images.BuildRequest) (images.BuildResu
 
 // TestEmulationRule: the error comes before any build, with the command that helps. The real builder's side is tested in package images.
 func TestEmulationRule(t *testing.T) {
-	w := theWorld(t, node("a"), node("b", arch("arm64")))
+	t.Parallel()
+	w := loneWorld(t, node("a"), node("b", arch("arm64")))
 	files := map[string]string{"jr2.config.ts": configOf(`registry: "registry.example.test/team"`), "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM scratch\n"}
 	told := w.up(t, folder(t, files), into("rule-emulation"), func(o *jr2.Options) {
 		o.Builder = amd64Only{t}

@@ -12,6 +12,7 @@ import (
 
 // TestBrokenInstances: what is wrong with the folder is told after the header and names the file or the part.
 func TestBrokenInstances(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	open := strings.Replace(hold("3Gi", "1"), `"https://git.example.test/team/app.git"`, "open", 1)
 	open = strings.Replace(open, "{ jr2Setup", "{ open, jr2Setup", 1)
@@ -82,6 +83,7 @@ func TestNoInstance(t *testing.T) {
 
 // TestUnreachableCluster is told soon, with the context and the cause.
 func TestUnreachableCluster(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	told := w.up(t, dir, func(o *jr2.Options) { o.Config.Host = "https://127.0.0.1:1" })

@@ -17,6 +17,7 @@ import (
 // TestKindNeedsNoRegistry: an image goes from the Docker Engine into the node of a kind cluster; a sweep keeps it, and the one that it
 // replaced, and takes the one before.
 func TestKindNeedsNoRegistry(t *testing.T) {
+	t.Parallel()
 	engine, err := devcluster.StartDockerd(t.Context(), devcluster.DockerOptions{})
 	if errors.Is(err, devcluster.ErrNoDocker) {
 		devcluster.Missing(t, err.Error())
@@ -26,7 +27,7 @@ func TestKindNeedsNoRegistry(t *testing.T) {
 	cluster, err := kindnodes.Start(t.Context(), kindnodes.Options{Host: engine.Host, Cluster: "dev", Nodes: []string{"dev-control-plane"}})
 	must(t, err)
 	defer cluster.Close() //nolint:errcheck // the end of the test
-	w := theWorld(t, node("a"), node("dev-control-plane"))
+	w := loneWorld(t, node("a"), node("dev-control-plane"))
 	files := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM scratch\nCOPY Dockerfile /\n"}
 	dir := folder(t, files)
 	kind := func(o *jr2.Options) { o.Context, o.Env["DOCKER_HOST"] = "kind-dev", engine.Host }

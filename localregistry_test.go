@@ -15,8 +15,9 @@ import (
 // TestF26LocalRegistryHasAnotherName: the cluster says by which name nodes know the registry that we push to. TestF27: a file that an ignore
 // file leaves out is touched, and the next converge needs no builder.
 func TestF26LocalRegistryHasAnotherName(t *testing.T) {
+	t.Parallel()
 	y := theYard(t, "amd64")
-	w := theWorld(t, node("a"))
+	w := loneWorld(t, node("a"))
 	hosting := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "local-registry-hosting"},
 		Data:       map[string]string{"localRegistryHosting.v1": "host: " + y.registry.Host + "\nhostFromContainerRuntime: kind-registry:5000\n"},

@@ -89,6 +89,7 @@ const usable = `{"status": 200, "tool": true}`
 
 // TestModels: a converge asks each model once, a wrong one stops it before the Instance's objects, and nothing of the probes stays.
 func TestModels(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	files := map[string]string{"jr2.config.ts": configOf(localProvider), "workflows/speak.ts": speaking("local/qwen", "local/other", "local/qwen", "google/gemini-x")}
 	dir := folder(t, files)
@@ -141,6 +142,7 @@ func (w *world) noProbes(t *testing.T, namespace string) {
 
 // TestModelsOfAPlanAndACheck: neither writes, and a check does on request.
 func TestModelsOfAPlanAndACheck(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(localProvider), "workflows/speak.ts": speaking("local/qwen")})
 	unasked := func(findings []preflight.Finding, words string) {
@@ -175,6 +177,7 @@ func TestModelsOfAPlanAndACheck(t *testing.T) {
 
 // TestCheckOfHeldSecrets: an Instance that holds a secret is looked at whole, though its certificates are not made yet.
 func TestCheckOfHeldSecrets(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`secrets: [{ name: "SEARCH_KEY", hosts: ["search.example.test"], value: "hush-hush" }]`), "workflows/ping.ts": ping})
 	if report := w.check(t, dir, preflight.Choice{}, into("held-checked")); refusing(report) != "" {
@@ -184,6 +187,7 @@ func TestCheckOfHeldSecrets(t *testing.T) {
 
 // TestModelRights: an Instance whose Agents name models needs the right to make pods, and one without does not.
 func TestModelRights(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	pods := func(dir string, change ...func(*jr2.Options)) (verbs []string) {
 		for _, o := range w.roles(t, dir, "asker", append(change, into("model-rights"))...) {

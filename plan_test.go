@@ -82,6 +82,7 @@ func (p planned) layer(t *testing.T, name string) *apply.Plan {
 
 // TestPlanOfAFirstContact plans into a cluster that has neither the namespace nor, as far as it goes, anything else, and asks nobody.
 func TestPlanOfAFirstContact(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	told := w.plan(t, dir, into("planned"))
@@ -155,6 +156,7 @@ func (p planned) hides(t *testing.T, w *world) {
 
 // TestPlanOfAChange names what changes, and a converge that is held to a plan does nothing when the cluster moved since.
 func TestPlanOfAChange(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("replanned")).err)
@@ -191,6 +193,7 @@ func TestPlanOfAChange(t *testing.T) {
 
 // TestPlanOfImages says which are built. That no builder answers is a warning; a registry that is away is a note.
 func TestPlanOfImages(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	told := w.plan(t, "examples/instances/review", into("plan-images"), func(o *jr2.Options) {
 		o.Env["JR2_REGISTRY"], o.BuildkitHost = "127.0.0.1:1/team", "unix:///nowhere"

@@ -20,6 +20,7 @@ import (
 // TestX04AConvergeLooksWhetherNodesCanPull: an image of a Workspace that only the caller can read is told before the apply, and is no more once the
 // service account has the Secret. What nobody could ask is kept and not told.
 func TestX04AConvergeLooksWhetherNodesCanPull(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	registry, err := devcluster.StartRegistry(t.Context(), devcluster.RegistryOptions{User: yardUser, Password: yardPassword})
 	must(t, err)

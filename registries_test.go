@@ -90,6 +90,7 @@ func TestRegistryOptionsAreChecked(t *testing.T) {
 
 // TestJ10KitRegistryWithoutHost: a prefix that means Docker Hub although it may not look so is told.
 func TestJ10KitRegistryWithoutHost(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	for prefix, want := range map[string]string{"team/mirror": "\nwarning: kitRegistry \"team/mirror\" names no host, so it means docker.io/team/mirror\n", "localhost:5000/team": ""} {
 		files := map[string]string{"jr2.config.ts": configOf(`kitRegistry: "` + prefix + `", harness: { envFrom: [{ secretRef: { name: "nowhere" } }] }`), "workflows/ping.ts": ping}

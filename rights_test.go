@@ -213,7 +213,8 @@ func (w *world) missing(t *testing.T, dir, namespace, user string, gone single, 
 // TestMinimalRights: a user who has what MinimalRoles prints converges, and one who lacks any single right of it is refused before anything is
 // written, by name of the right.
 func TestMinimalRights(t *testing.T) {
-	w := theWorld(t, node("a"))
+	t.Parallel()
+	w := loneWorld(t, node("a"))
 	w.withoutOperator(t)
 	for _, o := range []interface {
 		DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
@@ -240,6 +241,7 @@ func TestMinimalRights(t *testing.T) {
 // TestMinimalRightsOfAPrune: a converge that removes what its Instance no longer needs, here the Repo cache, is asked about the right to delete
 // that too. What left and is gone, or is another's by now, needs no such right.
 func TestMinimalRightsOfAPrune(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	settings := configOf(`operator: { manage: false }, platforms: ["linux/amd64"]`)
 	before := folder(t, map[string]string{"jr2.config.ts": settings, "workflows/hold.ts": hold("3Gi", "1")})
@@ -298,6 +300,7 @@ func (w *world) knows(t *testing.T, user string, objs []runtime.Object) {
 // TestNoFalseRefusalOfRights: an admin of the cluster, and an admin of a namespace in a cluster where all that lives in no namespace was made
 // before, miss nothing.
 func TestNoFalseRefusalOfRights(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`operator: { manage: false }, platforms: ["linux/amd64"], priorityClasses: { control: "system-cluster-critical", sandbox: "system-node-critical" }`), "workflows/ping.ts": ping})
 	must(t, w.up(t, dir, into("rights-admin")).err) // it makes the namespace

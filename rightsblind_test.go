@@ -19,6 +19,7 @@ import (
 // TestCheckOfWhoMayNothing: who may not even look at the namespace hears of all rights that are missing, and not only of that one. The roles that
 // are printed do as they stand, also where the namespace is not there, and what they give leaves no right to be missed.
 func TestCheckOfWhoMayNothing(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	blind := w.check(t, dir, preflight.Choice{}, into("rights-blind"), w.as("blind"))

@@ -23,7 +23,8 @@ func configOf(fields string) string {
 
 // TestPlatformsSample is the output of "Choose the platforms": one amd64 node and one s390x node.
 func TestPlatformsSample(t *testing.T) {
-	w := theWorld(t, node("a"), node("z", arch("s390x")))
+	t.Parallel()
+	w := loneWorld(t, node("a"), node("z", arch("s390x")))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping})
 	told := w.up(t, dir, into("platforms-sample"))
 	must(t, told.err)
@@ -32,15 +33,16 @@ func TestPlatformsSample(t *testing.T) {
 
 // TestSandboxNodesSamples are the outputs of "Choose the Sandbox nodes".
 func TestSandboxNodesSamples(t *testing.T) {
+	t.Parallel()
 	sources := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1500m")}
 	t.Run("found", func(t *testing.T) {
-		w := theWorld(t, node("jr2-control-plane"), node("gone", cordoned), node("gpu", tainted("gpu", "", corev1.TaintEffectNoSchedule)))
+		w := loneWorld(t, node("jr2-control-plane"), node("gone", cordoned), node("gpu", tainted("gpu", "", corev1.TaintEffectNoSchedule)))
 		told := w.up(t, folder(t, sources), into("nodes-found"))
 		must(t, told.err)
 		told.tells(t, []string{"…", "sandbox nodes: jr2-control-plane"})
 	})
 	t.Run("none", func(t *testing.T) {
-		w := theWorld(t, node("jr2-control-plane"))
+		w := loneWorld(t, node("jr2-control-plane"))
 		sources := map[string]string{"jr2.config.ts": configOf(`sandbox: { nodeSelector: { pool: "agents" } }`), "workflows/hold.ts": hold("3Gi", "1500m")}
 		told := w.up(t, folder(t, sources), into("nodes-none"))
 		must(t, told.err)
@@ -52,7 +54,7 @@ func TestSandboxNodesSamples(t *testing.T) {
 		}
 	})
 	t.Run("too large", func(t *testing.T) {
-		w := theWorld(t, node("small"), node("smaller", func(n *devcluster.Node) {
+		w := loneWorld(t, node("small"), node("smaller", func(n *devcluster.Node) {
 			n.Allocatable = corev1.ResourceList{corev1.ResourceMemory: quantity("128Gi"), corev1.ResourceCPU: quantity("32")}
 		}))
 		sources := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("512Gi", "64")}
@@ -61,7 +63,7 @@ func TestSandboxNodesSamples(t *testing.T) {
 		told.tells(t, append([]string{"…", "sandbox nodes: small, smaller"}, sample(t, "warning: no Sandbox node right now has", "warning")...))
 	})
 	t.Run("platforms named", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		sources := map[string]string{"jr2.config.ts": configOf(`platforms: ["linux/arm64", "linux/arm64/v8"]`), "workflows/hold.ts": hold("512Gi", "64")}
 		told := w.up(t, folder(t, sources), into("nodes-unread"), func(o *jr2.Options) {
 			o.Config = w.refusing(t, "GET", "/api/v1/nodes")
@@ -78,14 +80,15 @@ func TestSandboxNodesSamples(t *testing.T) {
 
 // TestRules checks each Rule of the document against its own text.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	image := map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1500m"), "images/default/Dockerfile": "FROM scratch\n"}
 	t.Run("no registry", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		told := w.up(t, folder(t, image), into("rule-registry"))
 		told.isRule(t, "error: context <context> is not a kind", "<context>", contextName)
 	})
 	t.Run("floor", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		told := w.up(t, folder(t, image), into("rule-floor"), w.served(t, devcluster.ServerVersion("v1.34.6")))
 		told.isRule(t, "refusing: <context> runs", "<context>", contextName, "<kubernetes version>", "v1.34.6")
 		w.isAbsent(t, "rule-floor")
@@ -97,7 +100,7 @@ func TestRules(t *testing.T) {
 		w.isEmpty(t, "rule-gate")
 	})
 	t.Run("another owner", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rule-owner", Labels: map[string]string{"jr2.dev/instance": "elder"}}})
 		told := w.up(t, folder(t, image), into("rule-owner"))
 		told.isRule(t, "refusing: namespace", "<namespace>", "rule-owner", "<context>", contextName, "<instance>", "elder")
@@ -108,24 +111,24 @@ func TestRules(t *testing.T) {
 		}
 	})
 	t.Run("no terminal", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		told := w.up(t, folder(t, image), into("rule-tty"), func(o *jr2.Options) { o.Yes = false })
 		told.isRule(t, "first contact: deploy", "<name>", "my-instance", "<context>", contextName, "<what>", `create namespace "rule-tty"`)
 		w.isAbsent(t, "rule-tty")
 	})
 	t.Run("platforms", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		files := map[string]string{"jr2.config.ts": configOf(`platforms: ["linux/amd64", "linux/s390x", "windows/amd64"]`), "workflows/ping.ts": ping}
 		told := w.up(t, folder(t, files), into("rule-platforms"))
 		told.isRule(t, "error: `platforms` names", "<platforms>", "linux/s390x, windows/amd64")
 	})
 	t.Run("no released platform", func(t *testing.T) {
-		w := theWorld(t, node("z", arch("s390x")), node("p", arch("ppc64le")))
+		w := loneWorld(t, node("z", arch("s390x")), node("p", arch("ppc64le")))
 		told := w.up(t, folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/ping.ts": ping}), into("rule-none"))
 		told.isRule(t, "error: this cluster's", "<architectures>", "ppc64le, s390x")
 	})
 	t.Run("secrets", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		files := map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf(`secrets: [
 			{ name: "A_KEY", value: "x", hosts: ["a.example.test"] },
 			{ name: "B_KEY", valueFrom: { secretKeyRef: { name: "vault", key: "token" } }, hosts: ["b.example.test"] }]`)}
@@ -133,13 +136,13 @@ func TestRules(t *testing.T) {
 		told.isRule(t, "error: secrets[<i>]", "[<i>]", "[1]", "<name>", "vault", "<key>", "token")
 	})
 	t.Run("envFrom", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		files := map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf(`harness: { envFrom: [{ secretRef: { name: "extra" } }] }`)}
 		told := w.up(t, folder(t, files), into("rule-envfrom"))
 		told.isRule(t, "error: harness.envFrom", "<name>", "extra", "<namespace>", "rule-envfrom")
 	})
 	t.Run("priority classes", func(t *testing.T) {
-		w := theWorld(t, node("a"))
+		w := loneWorld(t, node("a"))
 		for field, path := range map[string]string{`{ control: "" }`: ".control", `{ sandbox: 7 }`: ".sandbox", `{ batch: "x" }`: "", `"x"`: ""} {
 			dir := folder(t, map[string]string{"workflows/ping.ts": ping, "jr2.config.ts": configOf("priorityClasses: " + field)})
 			told := w.up(t, dir, into("rule-priority"))
@@ -164,6 +167,7 @@ func gateOff(t *testing.T) *world {
 
 // TestFirstContactIsAsked walks the three answers to the question of the sample output.
 func TestFirstContactIsAsked(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`name: "first-contact"`), "workflows/ping.ts": ping})
 	question := ""

@@ -34,7 +34,8 @@ func (w *world) together(t *testing.T, dirs []string, change func(i int, o *jr2.
 
 // TestInstancesArriveTogether: several Instances bring the same operator to a cluster that has none.
 func TestInstancesArriveTogether(t *testing.T) {
-	w := theWorld(t, node("a"))
+	t.Parallel()
+	w := loneWorld(t, node("a"))
 	w.withoutOperator(t)
 	var dirs []string
 	for i := range 4 {
@@ -52,6 +53,7 @@ func TestInstancesArriveTogether(t *testing.T) {
 
 // TestOneInstanceTwiceAtOnce: one converge waits for the other, and finds nothing to do.
 func TestOneInstanceTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	name := fmt.Sprintf("twice-%d", rand.Uint32())
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(fmt.Sprintf("name: %q", name)), "workflows/ping.ts": ping})

@@ -22,8 +22,9 @@ declare const process: { env: Record<string, string | undefined> };
 // TestTranscript is the sample output of "Converge", line by line: the configuration at the head of the document, its two Workflows, one
 // node with the label of the pool, Kubernetes v1.36.1, a real compiler, a real builder, a real registry.
 func TestTranscript(t *testing.T) {
+	t.Parallel()
 	y := theYard(t, "amd64")
-	w := theWorld(t, node("jr2-control-plane", labeled("pool", "agents")))
+	w := loneWorld(t, node("jr2-control-plane", labeled("pool", "agents")))
 	w.classes(t, "platform-critical", "batch-low")
 	dir := folder(t, map[string]string{
 		"jr2.config.ts":             exampleConfig(t),
@@ -53,6 +54,7 @@ func TestTranscript(t *testing.T) {
 
 // TestTypeErrorsRefuse: an Instance that does not compile is refused before anything is built or applied.
 func TestTypeErrorsRefuse(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{
 		"jr2.config.ts":     plainConfig,

@@ -19,6 +19,7 @@ import (
 
 // TestWarm keeps the images of Sandboxes and a node ready, says that the Kit's class preempts nobody, and plans to take all of it away when it is no longer asked for.
 func TestWarm(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	keep := func(o *jr2.Options) {
@@ -52,6 +53,7 @@ func TestWarm(t *testing.T) {
 
 // TestDownRemovesThePlaceholdersClass takes away what lies outside the namespace, and nobody else's.
 func TestDownRemovesThePlaceholdersClass(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	w.home(t, "warm-gone", "my-instance")
 	classes := w.client.SchedulingV1().PriorityClasses()
@@ -74,6 +76,7 @@ func TestDownRemovesThePlaceholdersClass(t *testing.T) {
 
 // TestWarmRefuses says what can't be kept warm before anything is written.
 func TestWarmRefuses(t *testing.T) {
+	t.Parallel()
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
 	zero := int32(0)

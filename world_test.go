@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2"
@@ -26,57 +23,6 @@ import (
 
 // contextName stands in messages for the seed's <context>. It is no kind context.
 const contextName = "shared"
-
-// A world is a real API server with simulated nodes, shared by the tests of this package, which therefore do not run in parallel.
-type world struct {
-	*devcluster.Cluster
-	client kubernetes.Interface
-	nodes  map[string]devcluster.Node
-}
-
-var start = sync.OnceValues(func() (*world, error) {
-	cluster, err := devcluster.Start(context.Background(), devcluster.Options{Nodes: []devcluster.Node{}, Context: contextName, Audit: true})
-	if err != nil {
-		return nil, err
-	}
-	client, err := kubernetes.NewForConfig(unlimited(cluster.Config()))
-	return &world{Cluster: cluster, client: client, nodes: map[string]devcluster.Node{}}, err
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if w, err := start(); err == nil {
-		w.Close() //nolint:errcheck // the process ends
-	}
-	os.Exit(code)
-}
-
-// theWorld has exactly these nodes. Nodes that the test before had too stay, and so does what runs there.
-func theWorld(t *testing.T, nodes ...devcluster.Node) *world {
-	t.Helper()
-	w, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	wanted := map[string]devcluster.Node{}
-	for _, node := range nodes {
-		wanted[node.Name] = node
-	}
-	for name, node := range w.nodes {
-		if !reflect.DeepEqual(wanted[name], node) {
-			must(t, w.RemoveNode(ctx, name))
-			delete(w.nodes, name)
-		}
-	}
-	for name, node := range wanted {
-		if _, there := w.nodes[name]; !there {
-			must(t, w.AddNode(ctx, node))
-			w.nodes[name] = node
-		}
-	}
-	return w
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()
