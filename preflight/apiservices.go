@@ -66,14 +66,15 @@ func (a deadAPI) finding(needed bool) Finding {
 		server += " (Service " + a.service + ")"
 		mend = "bring the pods of Service " + a.service + " back"
 	}
-	f.Fix = fmt.Sprintf("%s, or, when nobody needs this API any more: kubectl delete apiservice %s", mend, a.name())
+	f.Fix = fmt.Sprintf("%s, or remove APIService %s where nobody needs it any more", mend, a.name())
 	f.Message = fmt.Sprintf("%s does not answer: %s — until it does, no namespace that is deleted goes away, because the API server can't say what it holds", server, a.words)
+	removal := " (kubectl delete apiservice " + a.name() + ")"
 	if needed {
 		f.Severity = Refuse
-		f.Message = "refusing: " + f.Message + ", and objects of this Instance can't be written — " + f.Fix + ". Nothing was applied."
+		f.Message = "refusing: " + f.Message + ", and objects of this Instance can't be written — " + f.Fix + removal + ". Nothing was applied."
 		return f
 	}
-	f.Message += " — " + f.Fix
+	f.Message += " — " + f.Fix + removal
 	return f
 }
 

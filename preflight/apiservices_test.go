@@ -63,7 +63,7 @@ func TestAPIServices(t *testing.T) {
 	} {
 		f := found[i]
 		if f.Severity != preflight.Warn || f.Code != preflight.CodeAPIDown || f.Object != want.object || !strings.Contains(f.Message, want.says) ||
-			!strings.Contains(f.Message, "no namespace that is deleted goes away") || !strings.HasSuffix(f.Fix, want.fix) || !strings.HasSuffix(f.Message, f.Fix) {
+			!strings.Contains(f.Message, "no namespace that is deleted goes away") || !strings.HasSuffix(f.Message, f.Fix+" ("+want.fix+")") {
 			t.Errorf("got %+v\nwant %+v", f, want)
 		}
 	}
