@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"jr2.dev/jr2/config"
 )
@@ -132,17 +131,6 @@ func TestSeedInstance(t *testing.T) {
 		"workflows/x.tsx": "throw 1", "workflows/deep/x.ts": "throw 1"}))
 	if got := strings.Join(inst.WorkflowNames(), ", "); got != "hold, ping" {
 		t.Errorf("workflows: %s", got)
-	}
-}
-
-func TestSamplesLoadFast(t *testing.T) {
-	load(t, samples+"ping")
-	for _, name := range []string{"ping", "hold", "review"} {
-		start := time.Now()
-		load(t, samples+name)
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("%s took %v", name, took)
-		}
 	}
 }
 

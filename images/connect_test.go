@@ -97,7 +97,7 @@ func TestFrozenBuilder(t *testing.T) {
 	}}
 	start := time.Now()
 	got, err := images.Deliver(ctx, d, func(context.Context) (images.Builder, error) { return builder, nil }, opts)
-	if !errors.Is(err, enough) || len(got) != 0 || time.Since(start) > 10*time.Second {
+	if !errors.Is(err, enough) || len(got) != 0 || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %v %v", time.Since(start), got, err)
 	}
 }
@@ -117,7 +117,7 @@ func testStuckBuild(t *testing.T, builder *images.BuildKit) {
 			return nil
 		},
 	})
-	if !errors.Is(err, enough) || time.Since(start) > 10*time.Second {
+	if !errors.Is(err, enough) || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
 }

@@ -67,7 +67,7 @@ func TestAQuotaThatChangesIsTriedAtOnce(t *testing.T) {
 		})
 		s.until("it is tried", func() bool { return tries.Load() > before })
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > 25*time.Second { // by the clock it would be 40 s
 		t.Errorf("8 changes took %s", took)
 	}
 	going.cancel(nil)
