@@ -3,6 +3,7 @@ package jr2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -122,6 +123,8 @@ func (k *checking) looks() []lookStep {
 		{"accounts", []string{"workloads"}, k.accounts},
 		{"sandboxes", []string{"workloads"}, k.sandboxes},
 		{"assembly", []string{"objects"}, k.assembly},
+		{"lock", []string{"home"}, k.lockHeld},
+		{"leaving", []string{"home"}, k.leaving},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
 		{"checks", []string{"home"}, k.further},
 	}
@@ -139,10 +142,22 @@ func (k *checking) all(ctx context.Context) error {
 			return cause
 		}
 		k.failed[look.name] = endsLooks(err)
+		if k.failed[look.name] && ofChecksAlone(look.name) && !errors.As(err, new(*Refusal)) {
+			k.note(preflight.Finding{
+				Severity: preflight.Note, Code: preflight.CodeNotLookedAt, Object: "check " + look.name,
+				Message: fmt.Sprintf("%s: nobody could look: %v", look.name, err),
+			})
+			continue
+		}
 		needed := slices.ContainsFunc(looks, func(other lookStep) bool { return slices.Contains(other.needs, look.name) })
 		k.gather(err, k.failed[look.name] && needed)
 	}
 	return nil
+}
+
+// ofChecksAlone says that a converge does not make a look: what keeps a check from it stops no converge.
+func ofChecksAlone(look string) bool {
+	return slices.Contains([]string{"named classes", "workloads", "accounts", "sandboxes", "lock", "leaving"}, look)
 }
 
 // home lets the others look where this user may not read the namespace: what they may see is their own affair, and that nobody knows whose it is

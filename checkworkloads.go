@@ -26,7 +26,12 @@ func (k *checking) workloads(ctx context.Context) error {
 		return err
 	}
 	k.facts = &facts
-	findings := slices.Concat(preflight.Admission(ctx, objs, facts), preflight.NodeVersions(objs, facts), preflight.Schedulability(objs, facts),
+	classes, _, err := k.prioritySet() // which pods name, and a converge brings
+	if err != nil {
+		return err
+	}
+	admission := k.spareRunning(ctx, preflight.Admission(ctx, append(slices.Clone(objs), classes.Objects...), facts), objs)
+	findings := slices.Concat(admission, preflight.NodeVersions(objs, facts), preflight.Schedulability(objs, facts),
 		preflight.Webhooks(ctx, objs, facts))
 	k.result.Findings = append(k.result.Findings, findings...)
 	return nil

@@ -257,6 +257,15 @@ func durationOf(l *coordinationv1.Lease) time.Duration {
 	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 }
 
+// LockHolder says who holds a lock by its Lease, as a person gave it, and since when; held is false for one that nobody holds or whose holder has
+// not renewed it for its duration, by the clock of this machine.
+func LockHolder(l *coordinationv1.Lease) (who string, since time.Time, held bool) {
+	if holderOf(l) == "" || looksExpired(l) {
+		return "", time.Time{}, false
+	}
+	return person(holderOf(l)), acquiredAt(l), true
+}
+
 // looksExpired goes by the clocks, so it only decides whether to look again.
 func looksExpired(l *coordinationv1.Lease) bool {
 	return l.Spec.RenewTime == nil || time.Since(l.Spec.RenewTime.Time) > durationOf(l)

@@ -61,6 +61,8 @@ type Step struct {
 	Why       string        `json:"why,omitempty"`
 	Fields    []FieldChange `json:"fields,omitempty"` // of what exists and changes; may be empty when only ownership is noted
 	Conflicts []Conflict    `json:"conflicts,omitempty"`
+	// Finalizers keep an object of this name that is being deleted: an Apply waits until they are done.
+	Finalizers []string `json:"finalizers,omitempty"`
 
 	uid      types.UID                     // of the live object
 	version  string                        // of the live object that was compared

@@ -45,7 +45,7 @@ func (r *run) step(ctx context.Context, o order) Step {
 			if o.ref.Group == "" && o.ref.Kind == "Namespace" {
 				return s.fails(WillFail, &ObjectError{Ref: o.ref, Class: ClassNamespaceTerminating, Err: r.terminating(ctx, o.ref.Name)})
 			}
-			s.Intent, s.Why = WillCreate, "the old one is being deleted"
+			s.Intent, s.Why, s.Finalizers = WillCreate, "the old one is being deleted", now.Finalizers
 			return s
 		}
 	}

@@ -33,6 +33,9 @@ func kitSecrets() []string {
 	return []string{"jr2-instance", "jr2-held-secrets", "jr2-held-tls", "jr2-held-ca"}
 }
 
+// ownSecrets are all Secrets that a converge makes by fixed names.
+func ownSecrets() []string { return append(kitSecrets(), "jr2-harness-env") }
+
 // defaultHeaders are the request headers in which a stand-in is swapped when a secret names none.
 func defaultHeaders() []string {
 	return []string{"authorization", "x-api-key", "x-goog-api-key", "api-key"}

@@ -88,9 +88,19 @@ func TestReferredNames(t *testing.T) {
 		{heldBy(config.SecretKeyRef{Name: "a/b", Key: "k"}), "secrets[0].valueFrom.secretKeyRef.name", "Secret"},
 		{heldBy(config.SecretKeyRef{Name: "ab", Key: "k\n"}), "secrets[0].valueFrom.secretKeyRef.key", "no key"},
 		{&config.Instance{Git: config.Git{Credentials: []config.GitCredential{{Match: "*", SSHKey: "Deploy"}}}}, "git.credentials[0].sshKey", "no name of a Secret"},
+		{deployKey("jr2-instance"), "git.credentials[0].sshKey", "a Secret of the Kit"},
+		{deployKey("jr2-held-secrets"), "git.credentials[0].sshKey", "a Secret of the Kit"},
+		{deployKey("jr2-held-tls"), "git.credentials[0].sshKey", "a Secret of the Kit"},
+		{deployKey("jr2-held-ca"), "git.credentials[0].sshKey", "a Secret of the Kit"},
+		{deployKey("jr2-harness-env"), "git.credentials[0].sshKey", "a Secret of the Kit"},
+		{deployKey("jr2-git-ssh"), "", ""},
 	} {
 		problemAt(t, c.inst, c.path, c.word)
 	}
+}
+
+func deployKey(secret string) *config.Instance {
+	return &config.Instance{Git: config.Git{Credentials: []config.GitCredential{{Match: "*", SSHKey: secret}}}}
 }
 
 func TestHarnessEnvNames(t *testing.T) {

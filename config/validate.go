@@ -64,6 +64,9 @@ func checkGit(p *problems) {
 		if entry.SSHKey != "" && len(validation.IsDNS1123Subdomain(entry.SSHKey)) > 0 {
 			p.add(hintGit, path+".sshKey", "%q is no name of a Secret", clip(entry.SSHKey))
 		}
+		if slices.Contains(ownSecrets(), entry.SSHKey) { // a Sandbox would be handed what is in it
+			p.add(hintGit, path+".sshKey", "%q is a Secret of the Kit, in which no deploy key can be kept — take another name, such as jr2-git-ssh", entry.SSHKey)
+		}
 	}
 }
 

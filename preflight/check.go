@@ -16,7 +16,7 @@ type Check interface {
 	// Codes are those of the findings that it may come to.
 	Codes() []string
 	// Look returns what is wrong, in an order in which equal clusters repeat it. An error says that it could not look; what it found until
-	// then counts. "Not found" is never inferred from another error.
+	// then counts. "Not found" is never inferred from another error. It ends soon after ctx has: whoever runs it waits for it.
 	Look(ctx context.Context) ([]Finding, error)
 }
 
@@ -73,8 +73,8 @@ type RunOptions struct {
 const defaultLimit = 8
 
 // Run runs checks beside each other and returns their findings in the order of the checks, so equal clusters give equal lists. A check that
-// could not look gives one Note with its reason, beside what it found until then. The error is that of ctx alone; the findings of the
-// checks that had ended by then come with it.
+// could not look gives one Note with its reason, beside what it found until then; so does one that panics, whose fault must not end a program that
+// may be holding a lock, and an entry that is nil. The error is that of ctx alone; the findings of the checks that had ended by then come with it.
 func Run(ctx context.Context, checks []Check, opts RunOptions) ([]Finding, error) {
 	limit := opts.Limit
 	if limit <= 0 {
@@ -84,11 +84,12 @@ func Run(ctx context.Context, checks []Check, opts RunOptions) ([]Finding, error
 	var group errgroup.Group
 	group.SetLimit(limit)
 	for i, check := range checks {
-		if !opts.wants(check) {
+		if check == nil {
+			found[i] = []Finding{unlooked(fmt.Sprint(i), "it is nil")}
 			continue
 		}
 		group.Go(func() error {
-			found[i] = looked(ctx, check)
+			found[i] = looked(ctx, check, opts.Choice)
 			return nil
 		})
 	}
@@ -96,16 +97,25 @@ func Run(ctx context.Context, checks []Check, opts RunOptions) ([]Finding, error
 	return opts.Of(slices.Concat(found...)), context.Cause(ctx)
 }
 
-func looked(ctx context.Context, check Check) []Finding {
-	if ctx.Err() != nil {
+func looked(ctx context.Context, check Check, choice Choice) (findings []Finding) {
+	name := "?"
+	defer func() {
+		if fault := recover(); fault != nil {
+			findings = append(findings, unlooked(name, fmt.Sprintf("it panicked: %v", fault)))
+		}
+	}()
+	name = check.Name()
+	if !choice.wants(check) || ctx.Err() != nil {
 		return nil
 	}
 	findings, err := check.Look(ctx)
 	if err != nil && ctx.Err() == nil {
-		findings = append(findings, Finding{
-			Severity: Note, Code: CodeNotLookedAt, Object: "check " + check.Name(),
-			Message: fmt.Sprintf("%s: nobody could look: %v", check.Name(), err),
-		})
+		findings = append(findings, unlooked(name, err.Error()))
 	}
 	return findings
+}
+
+// unlooked is the Note of a check that could not look.
+func unlooked(name, why string) Finding {
+	return notLooked("check "+name, name+": nobody could look: "+why)
 }

@@ -55,6 +55,33 @@ func TestRunKeepsTheOrderOfTheChecks(t *testing.T) {
 	}
 }
 
+// A check of a caller's that is at fault is told as one that could not look, whatever its fault is, and keeps no other from looking.
+func TestRunOutlivesAFaultyCheck(t *testing.T) {
+	var unset *faultyCheck
+	panics := func(context.Context) ([]preflight.Finding, error) {
+		var none map[string]int
+		none["x"]++
+		return nil, nil
+	}
+	for name, check := range map[string]preflight.Check{
+		"nil": nil, "a nil pointer": unset, "no function": preflight.NewCheck("empty", nil, "a"), "a panic": preflight.NewCheck("panics", panics, "a"),
+		"an error": preflight.NewCheck("lost", func(context.Context) ([]preflight.Finding, error) { return nil, errors.New("no answer") }, "a"),
+	} {
+		for _, choice := range []preflight.Choice{{}, {Only: []string{"a", "good"}}} {
+			got, err := preflight.Run(t.Context(), []preflight.Check{check, finds("good", "good")}, preflight.RunOptions{Choice: choice})
+			if err != nil || codesOf(got) != preflight.CodeNotLookedAt+" good" || !strings.Contains(got[0].Message, "nobody could look: ") {
+				t.Errorf("%s: got %+v, %v", name, got, err)
+			}
+		}
+	}
+}
+
+type faultyCheck struct{ name string }
+
+func (c *faultyCheck) Name() string                                      { return c.name }
+func (c *faultyCheck) Codes() []string                                   { return nil }
+func (c *faultyCheck) Look(context.Context) ([]preflight.Finding, error) { return nil, nil }
+
 // A choice runs only the checks that can come to what it takes, and "nobody looked" is no silence.
 func TestRunChooses(t *testing.T) {
 	asked := []string{}

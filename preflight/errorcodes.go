@@ -30,4 +30,8 @@ const (
 	// CodePriorityClassMissing is a class that the configuration names and the cluster lacks.
 	CodePriorityClassMissing = "priority-class-missing"
 	CodeUnexplained          = "unexplained" // an error that no other code stands for
+	// CodeLockHeld is another converge of the same Instance, which this one would wait for.
+	CodeLockHeld = "lock-held"
+	// CodeObjectTerminating is an object that is being deleted and that finalizers keep: the one in its place waits for its end.
+	CodeObjectTerminating = "object-terminating"
 )
