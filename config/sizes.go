@@ -50,12 +50,14 @@ func Sizes(inst *Instance) ([]WorkspaceSize, error) {
 		for _, ws := range wf.Workspaces {
 			size := ResolveSize(ws, inst.Sandbox.Resources)
 			size.Workflow = wf.Name
-			switch {
-			case size.Harness.Memory < HarnessFloor:
+			lacksMemory, lacksCPU := size.Harness.Memory < HarnessFloor, size.Harness.CPU <= 0
+			if lacksMemory {
 				errs = append(errs, &SizeError{WorkspaceSize: size, Short: "memory"})
-			case size.Harness.CPU <= 0:
+			}
+			if lacksCPU {
 				errs = append(errs, &SizeError{WorkspaceSize: size, Short: "cpu"})
-			default:
+			}
+			if !lacksMemory && !lacksCPU {
 				sizes = append(sizes, size)
 			}
 		}
