@@ -82,7 +82,7 @@ func (r *run) triedMint(ctx context.Context, o order, s Step, rec record) Step {
 	case taken: // somebody has just made it
 		return r.readMint(ctx, o, Step{Ref: o.ref}, rec)
 	case Classify(err) == ClassQuotaWait:
-		s.Why += "; it waits for the quota: " + errors.Unwrap(err).Error()
+		s.Why += "; " + whyQuota + errors.Unwrap(err).Error()
 	case err != nil:
 		return s.fails(WillFail, r.tellMint(ctx, o, err))
 	}

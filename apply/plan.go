@@ -72,6 +72,15 @@ type Step struct {
 	err      error
 }
 
+// whyQuota comes before the server's word in Why.
+const whyQuota = "it waits for the quota: "
+
+// WaitsForQuota is the server's word when a quota has no room for the object now, so that Apply would wait; empty otherwise.
+func (s Step) WaitsForQuota() string {
+	_, words, _ := strings.Cut(s.Why, whyQuota)
+	return words
+}
+
 // MakePlan looks at the cluster and says what Apply would do with these options. It writes nothing: objects that the metadata show to
 // be as asked cost no request of their own, the others one read and one dry run. It works on an empty cluster. Objects that Apply
 // could not write are steps too; see Err. An error means that there is no plan, because the cluster could not be looked at.

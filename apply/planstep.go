@@ -72,7 +72,7 @@ func (r *run) tried(ctx context.Context, o order, s Step) Step {
 		s.Conflicts = conflict.Conflicts
 		return s.fails(WillConflict, err)
 	case Classify(err) == ClassQuotaWait:
-		s.Intent, s.Why = WillCreate, "it waits for the quota: "+errors.Unwrap(err).Error()
+		s.Intent, s.Why = WillCreate, whyQuota+errors.Unwrap(err).Error()
 		if s.uid != "" {
 			s.Intent = WillConfigure
 		}
