@@ -37,7 +37,7 @@ func (c check) Look(ctx context.Context) ([]Finding, error) { return c.look(ctx)
 
 // A Choice chooses findings by their codes. The zero Choice takes all.
 type Choice struct {
-	// Only, when not empty, takes findings of these codes alone.
+	// Only, when not empty, takes findings of these codes, and those that say what nobody could look at.
 	Only []string
 	// Skip leaves findings of these codes out.
 	Skip []string

@@ -129,7 +129,7 @@ func combined(singles []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return rules
 }
 
-// RolesYAML writes roles as a stream that kubectl applies.
+// RolesYAML writes roles as a stream that kubectl applies. "kubectl auth reconcile" also makes the namespaces that their Roles want.
 func RolesYAML(objs []runtime.Object) (string, error) {
 	var docs []string
 	for _, o := range objs {

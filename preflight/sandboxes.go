@@ -57,7 +57,11 @@ func Sandboxes(ctx context.Context, shapes []SandboxShape, facts SandboxFacts) [
 		})
 	}
 	group.Wait() //nolint:errcheck // what went wrong is in the findings
-	return slices.Concat(found...)
+	findings := slices.Concat(found...)
+	if len(shapes) > 0 {
+		raiseTogether(shapes[0].Pods[0].Namespace, findings) // facts.DryRun is of one namespace
+	}
+	return findings
 }
 
 func (s *SandboxShape) look(ctx context.Context, facts *SandboxFacts) []Finding {
