@@ -26,7 +26,8 @@ type Report struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Findings are in the order in which a converge would come to them; equal clusters give equal lists.
 	Findings []preflight.Finding `json:"findings"`
-	// Roles are, when the caller lacks a right, the smallest roles with which it could converge, as YAML that an admin's kubectl applies.
+	// Roles are, when the caller lacks a right, the smallest roles with which it could converge, as YAML for an admin's `kubectl auth reconcile -f -`, or
+	// for `kubectl apply -f -` where Namespaces that are not there come first.
 	Roles string `json:"roles,omitempty"`
 }
 

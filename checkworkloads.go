@@ -64,7 +64,11 @@ func (c *converge) sketch() *converge {
 	if render.Holds(sketch.input) {
 		sketch.input.Certificates = render.StandInCertificates(sketch.input)
 	}
-	sketch.input.CABundle, _ = c.inst.CABundle() // what is wrong with it is another check's
+	if bundle, err := c.inst.CABundle(); err == nil { // what is wrong with it is another check's
+		sketch.input.CABundle = bundle
+	} else {
+		sketch.input.CABundle = []byte(unreadBundle)
+	}
 	return &sketch
 }
 

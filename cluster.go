@@ -51,7 +51,7 @@ func resolve(opts Options) (cluster, error) {
 	rules.ExplicitPath = opts.Kubeconfig
 	kubeconfig, err := rules.Load()
 	if err != nil {
-		return cluster{}, fmt.Errorf("kubeconfig: %w", err)
+		return cluster{}, &KubeconfigError{Err: err}
 	}
 	name := opts.Context
 	if name == "" {
@@ -63,7 +63,7 @@ func resolve(opts Options) (cluster, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: name}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*kubeconfig, name, overrides, rules).ClientConfig()
 	if err != nil {
-		return cluster{}, fmt.Errorf("kubeconfig context %q: %w", name, err)
+		return cluster{}, &KubeconfigError{Context: name, Err: err}
 	}
 	return cluster{context: name, config: config}, nil
 }

@@ -112,11 +112,17 @@ func explainImages(err error, f *preflight.Finding) bool {
 // explainReach knows why a cluster can't be asked.
 func explainReach(err error, f *preflight.Finding) bool {
 	var unreachable *UnreachableError
+	var kubeconfig *KubeconfigError
 	switch class := apply.Classify(err); {
 	case errors.As(err, &unreachable):
 		f.Code, f.Object, f.Fix = preflight.CodeUnreachable, "cluster "+unreachable.Context, "kubectl --context "+unreachable.Context+" version"
 	case errors.Is(err, ErrNoContext):
 		f.Code, f.Object, f.Fix = preflight.CodeNoContext, "kubeconfig", "name a context with --context"
+	case errors.As(err, &kubeconfig):
+		f.Code, f.Object, f.Fix = preflight.CodeNoContext, "kubeconfig", "correct the kubeconfig, or name another with --kubeconfig"
+		if kubeconfig.Context != "" {
+			f.Object, f.Fix = "context "+kubeconfig.Context, "correct the context, or name another with --context"
+		}
 	case class == apply.ClassUnauthorized:
 		f.Code, f.Fix = preflight.CodeUnauthorized, "correct the credentials of the context"
 	default:

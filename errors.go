@@ -33,5 +33,21 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// A KubeconfigError says that the kubeconfig, or the context of it that was asked for, can't be used.
+type KubeconfigError struct {
+	// Context is empty when the file itself can't be read.
+	Context string
+	Err     error
+}
+
+func (e *KubeconfigError) Error() string {
+	if e.Context == "" {
+		return "kubeconfig: " + e.Err.Error()
+	}
+	return fmt.Sprintf("kubeconfig context %q: %v", e.Context, e.Err)
+}
+
+func (e *KubeconfigError) Unwrap() error { return e.Err }
+
 // ErrNoContext says that neither Options nor the kubeconfig name a cluster.
 var ErrNoContext = errors.New("no kube context — give one with --context, or make a cluster first, for example with: kind create cluster")

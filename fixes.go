@@ -81,8 +81,13 @@ func preciser(object *apply.ObjectError, f *preflight.Finding) {
 // ownPods says what helps pods whose template nobody but the Kit writes.
 func ownPods(f preflight.Finding) preflight.Finding {
 	_, name, _ := strings.Cut(f.Object, " ")
-	if namespace, _, ok := strings.Cut(name, "/"); ok && f.Code == preflight.CodePodSecurity {
+	namespace, _, ok := strings.Cut(name, "/")
+	if ok && f.Code == preflight.CodePodSecurity {
 		f.Fix = preflight.LowerPodSecurity(namespace)
+	}
+	if fix := preflight.DefaultLimits(namespace, f.Message); ok && fix != "" && f.Code == preflight.CodePodQuotaNever {
+		f.Message = strings.Replace(f.Message, f.Fix, "give the namespace a LimitRange with defaults for what the quota wants", 1)
+		f.Fix = fix
 	}
 	return f
 }

@@ -47,6 +47,9 @@ func (p *planning) layer(ctx context.Context, name string, set *apply.Set, opts 
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	p.plan.Layers = append(p.plan.Layers, PlannedLayer{Name: name, Plan: plan})
+	if p.whole {
+		p.noteWaits(plan)
+	}
 	return nil
 }
 

@@ -18,7 +18,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		for line := range strings.SplitSeq(strings.TrimRight(f.Message, "\n"), "\n") {
 			fmt.Fprintf(&b, "        %s\n", line)
 		}
-		if f.Fix != "" && !strings.Contains(f.Message, f.Fix) {
+		if f.Fix != "" && !strings.Contains(f.Message, f.Fix) && !(r.Roles != "" && aboutRights(f)) { // the roles give all rights at once
 			fmt.Fprintf(&b, "        fix: %s\n", f.Fix)
 		}
 	}
@@ -29,7 +29,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		fmt.Fprintf(&b, "%d to refuse, %d to warn of, %d to note\n", count[preflight.Refuse], count[preflight.Warn], count[preflight.Note])
 	}
 	if r.Roles != "" {
-		fmt.Fprintf(&b, "\n# the smallest roles that would do, for an admin: kubectl apply -f -\n%s", r.Roles)
+		fmt.Fprintf(&b, "\n# the smallest roles that would do, for an admin: %s\n%s", r.admit(), r.Roles)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -40,4 +40,13 @@ func (r *Report) String() string {
 	var b strings.Builder
 	r.WriteText(&b) //nolint:errcheck // a Builder takes all
 	return b.String()
+}
+
+// admit is the command that takes Roles. Where they begin with no Namespace it is not known whether theirs are there: reconcile makes those that are
+// not, and apply makes what comes with them as it is written.
+func (r *Report) admit() string {
+	if strings.HasPrefix(r.Roles, "apiVersion: v1\n") {
+		return "kubectl apply -f -"
+	}
+	return "kubectl auth reconcile -f -"
 }

@@ -39,7 +39,7 @@ func checkCommand(streams Streams) *cobra.Command {
 	flags := command.Flags()
 	flags.BoolVar(&probe, "probe", false, "ask each model that an Agent names too, as up does: by a pod in the cluster, which is removed again")
 	u.placeFlags(flags)
-	flags.StringSliceVar(&choice.Only, "only", nil, "codes of the findings to look for (default: all)")
+	flags.StringSliceVar(&choice.Only, "only", nil, "codes of the findings to look for, beside what could not be looked at (default: all)")
 	flags.StringSliceVar(&choice.Skip, "skip", nil, "codes of findings to leave out")
 	flags.StringVarP(&u.output, "output", "o", "text", "text: the findings on stdout; json: the report as the last line on stdout")
 	return command
