@@ -1,7 +1,7 @@
 // Package patient rides out a short absence of an API server.
 //
 // It decides which failed requests may be sent again without a second effect, and for how long: a request that never reached the server
-// may always, one whose answer was lost only when it reads or is a server-side apply. It does not decide anything about answers that the
+// may always, one whose answer was lost only when it reads, is a dry run or is a server-side apply. It does not decide anything about answers that the
 // server gave, but for those by which a server says that it is not ready. Until the server has answered for the first time nothing is
 // tried again: a wrong address is told at once.
 package patient
@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -90,6 +91,9 @@ func lost(err error) bool {
 
 // repeatable says that a second time has no second effect.
 func repeatable(request *http.Request) bool {
+	if slices.Equal(request.URL.Query()["dryRun"], []string{"All"}) {
+		return true
+	}
 	switch request.Method {
 	case http.MethodGet, http.MethodHead:
 		return true

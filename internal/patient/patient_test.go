@@ -44,22 +44,25 @@ func TestWhatIsSentAgain(t *testing.T) {
 		method, content string
 		failure         error
 		again           bool
+		query           string
 	}{
-		"a read that was refused":          {http.MethodGet, "", syscall.ECONNREFUSED, true},
-		"a read whose answer was lost":     {http.MethodGet, "", io.EOF, true},
-		"a read of a server that starts":   {http.MethodGet, "", nil, true},
-		"an apply whose answer was lost":   {http.MethodPatch, "application/apply-patch+yaml", syscall.ECONNRESET, true},
-		"a create that was refused":        {http.MethodPost, "application/json", syscall.ECONNREFUSED, true},
-		"a create whose answer was lost":   {http.MethodPost, "application/json", io.EOF, false},
-		"a patch whose answer was lost":    {http.MethodPatch, "application/merge-patch+json", io.EOF, false},
-		"a create of a server that starts": {http.MethodPost, "application/json", nil, false},
-		"a failure of a kind nobody knows": {http.MethodGet, "", errors.New("x509: unknown authority"), false},
+		"a read that was refused":          {http.MethodGet, "", syscall.ECONNREFUSED, true, ""},
+		"a read whose answer was lost":     {http.MethodGet, "", io.EOF, true, ""},
+		"a read of a server that starts":   {http.MethodGet, "", nil, true, ""},
+		"an apply whose answer was lost":   {http.MethodPatch, "application/apply-patch+yaml", syscall.ECONNRESET, true, ""},
+		"a create that was refused":        {http.MethodPost, "application/json", syscall.ECONNREFUSED, true, ""},
+		"a create whose answer was lost":   {http.MethodPost, "application/json", io.EOF, false, ""},
+		"a dry run whose answer was lost":  {http.MethodPost, "application/json", io.EOF, true, "?fieldManager=jr2&dryRun=All"},
+		"what only looks like a dry run":   {http.MethodPost, "application/json", io.EOF, false, "?fieldManager=dryRun%3DAll&dryRun="},
+		"a patch whose answer was lost":    {http.MethodPatch, "application/merge-patch+json", io.EOF, false, ""},
+		"a create of a server that starts": {http.MethodPost, "application/json", nil, false, ""},
+		"a failure of a kind nobody knows": {http.MethodGet, "", errors.New("x509: unknown authority"), false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := &script{next: http.DefaultTransport}
 			transport := patient.Wrap(steps)
 			send := func() (*http.Response, error) {
-				request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL, bytes.NewReader([]byte("body")))
+				request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.query, bytes.NewReader([]byte("body")))
 				if err != nil {
 					t.Fatal(err)
 				}
