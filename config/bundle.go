@@ -209,6 +209,9 @@ func (b *bundler) moduleError(messages []api.Message) error {
 		if at.Line > 0 {
 			out.Line, out.Column = at.Line, at.Column+1
 		}
+		if at.LineText == moduleEnd {
+			out.Line, out.Column, out.Problem = at.Line-1, 1, "the file ends too early: something that it opens is not closed"
+		}
 	}
 	out.Workflow = workflowOf(b.fence.root, out.File)
 	var outside *OutsideError

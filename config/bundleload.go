@@ -45,6 +45,9 @@ func (b *bundler) loadVirtual(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	return api.OnLoadResult{Contents: &text, Loader: loader, ResolveDir: b.fence.root}, nil
 }
 
+// moduleEnd follows the text of every module. Where the bundler stumbles over it, the file ends too early.
+const moduleEnd = "export {/* the end of the file */};"
+
 func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	loader, ok := loaderOf(args.Path)
 	if !ok {
@@ -55,7 +58,7 @@ func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		return notOpened(args.Path, err), nil
 	}
 	if !strings.Contains(args.Path, "/node_modules/") && loader == api.LoaderTS {
-		source = append(source, "\nexport {};\n"...) // a file without any import or export is still a module
+		source = append(source, "\n"+moduleEnd+"\n"...) // a file without any import or export is still a module
 	}
 	if bytes.Contains(source, []byte("process.env")) && !strings.Contains(args.Path, "/node_modules/") {
 		b.mu.Lock()
