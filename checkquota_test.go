@@ -92,3 +92,14 @@ func TestTextOfRoles(t *testing.T) {
 		}
 	}
 }
+
+// A CA bundle that can't be read is told once, and the objects are looked at all the same.
+func TestCheckWithoutTheCABundle(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`harness: { caBundle: "gone.pem" }, priorityClasses: { control: "checked-gone" }`), "workflows/ping.ts": ping})
+	report := w.check(t, dir, preflight.Choice{}, into("checked-bundle"))
+	if got := refusing(report); got != preflight.CodePriorityClassMissing+" "+preflight.CodeConfigField {
+		t.Errorf("got %s\n%s", got, report)
+	}
+}
