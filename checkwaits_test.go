@@ -146,3 +146,30 @@ func TestCheckMissesNoClassThatAConvergeBrings(t *testing.T) {
 		t.Errorf("missed:\n%s", report)
 	}
 }
+
+// The pods of the operator are looked at where a converge would make them, and left alone where it leaves the operator as it is.
+func TestCheckOfTheOperatorsPods(t *testing.T) {
+	t.Parallel()
+	w := loneWorld(t, node("a"))
+	w.withoutOperator(t)
+	if _, err := w.client.CoreV1().Namespaces().Get(t.Context(), names.OperatorNamespace, metav1.GetOptions{}); err != nil {
+		w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.OperatorNamespace}})
+	}
+	quotas := w.client.CoreV1().ResourceQuotas(names.OperatorNamespace)
+	none := func() {
+		_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantity("0")}}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	none()
+	defer quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}) //nolint:errcheck // the tests after this one would meet it
+	dir := plainFolder(t)
+	if report := w.check(t, dir, preflight.Choice{}, into("checked-operator")); !says(report, preflight.Refuse, preflight.CodePodQuotaNever, "Deployment "+names.OperatorNamespace) {
+		t.Errorf("no word of the quota:\n%s", report)
+	}
+	must(t, quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	must(t, w.up(t, dir, into("checked-operator")).err)
+	none()
+	if report := w.check(t, dir, preflight.Choice{}, into("checked-operator")); refusing(report) != "" {
+		t.Errorf("of an operator that runs:\n%s", report)
+	}
+}

@@ -21,6 +21,9 @@ func (k *checking) workloads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(k.brought, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && !k.stays(o) }) {
+		objs = append(objs, k.brought...) // an operator that stays as it is makes no pod
+	}
 	facts, err := preflight.SetFacts{Nodes: k.nodes}.Read(ctx, k.cluster.client)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/config"
@@ -25,6 +26,8 @@ import (
 type planning struct {
 	converge
 	plan *Plan
+	// brought are the objects of the operator, where it is this Instance's to apply.
+	brought []*unstructured.Unstructured
 }
 
 // fill takes over what the looks found.
@@ -152,6 +155,7 @@ func (p *planning) operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.brought = set.Objects
 	return p.layer(ctx, layerOperator, set, opts)
 }
 
