@@ -46,8 +46,8 @@ const (
 	keyedNobody = `error: deploy key: that of git@git.test:team/a.git, ssh://git:xxxxx@git.test/team/b.git belongs in Secret "git-ssh", which does not exist in namespace "keys-unasked"; ` +
 		`that of git@other.test:c.git belongs in Secret "other-ssh", which does not exist in namespace "keys-unasked" — nobody was there to be asked. Nothing was changed. ` +
 		`Pass --yes or --deploy-key generate to have a key generated, --deploy-key PATH to give one, or create it: kubectl create namespace keys-unasked && ` +
-		`ssh-keygen -q -t ed25519 -N '' -f git-ssh && kubectl -n keys-unasked create secret generic git-ssh --from-file=identity=git-ssh && ` +
-		`ssh-keygen -q -t ed25519 -N '' -f other-ssh && kubectl -n keys-unasked create secret generic other-ssh --from-file=identity=other-ssh`
+		`dir=$(mktemp -d) && ssh-keygen -q -t ed25519 -N '' -f "$dir/identity" && kubectl -n keys-unasked create secret generic git-ssh --from-file="$dir" && cat "$dir/identity.pub" && rm -r "$dir" && ` +
+		`dir=$(mktemp -d) && ssh-keygen -q -t ed25519 -N '' -f "$dir/identity" && kubectl -n keys-unasked create secret generic other-ssh --from-file="$dir" && cat "$dir/identity.pub" && rm -r "$dir"`
 )
 
 func agrees(o *jr2.Options) {

@@ -10,7 +10,7 @@ import (
 )
 
 // commandForm is how the fixes begin that are typed into a shell.
-var commandForm = regexp.MustCompile(`^(kubectl|ssh-keygen|printf|echo|docker|npm) `)
+var commandForm = regexp.MustCompile(`^(kubectl|ssh-keygen|printf|echo|docker|npm|dir=\$\(mktemp) `)
 
 func isCommand(fix string) bool { return commandForm.MatchString(fix) }
 

@@ -127,7 +127,9 @@ func (r *secretReader) unseenDeployKey(key DeployKey) Finding {
 	}
 }
 
-// DeployKeyFix is the command that makes a deploy key and the Secret that holds it. Its public half, in the file SECRET.pub, is for the host of the repositories.
+// DeployKeyFix is the command that makes a deploy key and the Secret that holds it, leaves no private key in a file, and prints the public one, which is
+// for the host of the repositories.
 func DeployKeyFix(namespace, secret string) string {
-	return fmt.Sprintf("ssh-keygen -q -t ed25519 -N '' -f %s && kubectl -n %s create secret generic %s --from-file=identity=%s", secret, namespace, secret, secret)
+	return fmt.Sprintf(`dir=$(mktemp -d) && ssh-keygen -q -t ed25519 -N '' -f "$dir/identity" && kubectl -n %s create secret generic %s --from-file="$dir" && cat "$dir/identity.pub" && rm -r "$dir"`,
+		namespace, secret)
 }

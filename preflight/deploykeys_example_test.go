@@ -33,5 +33,5 @@ func ExampleDeployKeys() {
 			fmt.Println(preflight.DeployKeyFix("team-a", key.Secret), "for", key.URLs())
 		}
 	}
-	// Output: ssh-keygen -q -t ed25519 -N '' -f git-ssh && kubectl -n team-a create secret generic git-ssh --from-file=identity=git-ssh for [git@git.example.test:team/app.git git@git.example.test:team/docs.git]
+	// Output: dir=$(mktemp -d) && ssh-keygen -q -t ed25519 -N '' -f "$dir/identity" && kubectl -n team-a create secret generic git-ssh --from-file="$dir" && cat "$dir/identity.pub" && rm -r "$dir" for [git@git.example.test:team/app.git git@git.example.test:team/docs.git]
 }
