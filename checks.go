@@ -24,6 +24,12 @@ type Report struct {
 	Context    string `json:"context,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
 	Kubernetes string `json:"kubernetes,omitempty"`
+	// Only and Skip are the codes of the Choice with which the cluster was looked at: of others the Report says nothing.
+	Only []string `json:"only,omitempty"`
+	Skip []string `json:"skip,omitempty"`
+	// Unlooked are the looks that were left out, by name and in their order, because something kept them from looking: a configuration that can't be
+	// read, a cluster that does not answer. Of what they would have found the Report says nothing.
+	Unlooked []string `json:"unlooked,omitempty"`
 	// Findings are in the order in which a converge would come to them; equal clusters give equal lists.
 	Findings []preflight.Finding `json:"findings"`
 	// Roles are, when the caller lacks a right, the smallest roles with which it could converge, as YAML for an admin's `kubectl auth reconcile -f -`, or
@@ -52,7 +58,7 @@ func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report,
 	found := run.result
 	report := &Report{
 		Version: ReportVersion, Instance: found.Instance, Context: found.Context, Namespace: found.Namespace, Kubernetes: found.Kubernetes,
-		Findings: []preflight.Finding{},
+		Only: choice.Only, Skip: choice.Skip, Unlooked: run.unlooked, Findings: []preflight.Finding{},
 	}
 	lacking := false
 	for _, f := range distinct(found.Findings) {
@@ -74,9 +80,11 @@ const checkPatience = 2 * time.Second
 // checking is a plan that goes on where a converge would stop.
 type checking struct {
 	planning
-	facts  *preflight.SetFacts        // workloads: what the cluster holds, read once
-	failed map[string]bool            // looks that others can't stand on, by name
-	ending map[preflight.Finding]bool // what kept others from looking; it is told whatever was chosen
+	facts  *preflight.SetFacts // workloads: what the cluster holds, read once
+	failed map[string]bool     // looks that others can't stand on, by name
+	// unlooked are the looks that were left out, in their order.
+	unlooked []string
+	ending   map[preflight.Finding]bool // what kept others from looking; it is told whatever was chosen
 }
 
 // A lookStep is one step of a check.
@@ -133,13 +141,17 @@ func (k *checking) looks() []lookStep {
 
 func (k *checking) all(ctx context.Context) error {
 	looks := k.looks()
-	for _, look := range looks {
+	for i, look := range looks {
 		if slices.ContainsFunc(look.needs, func(name string) bool { return k.failed[name] }) || k.standsOnFault(look.name) {
 			k.failed[look.name] = true
+			k.unlooked = append(k.unlooked, look.name)
 			continue
 		}
 		err := look.do(ctx)
 		if cause := context.Cause(ctx); cause != nil {
+			for _, rest := range looks[i:] {
+				k.unlooked = append(k.unlooked, rest.name)
+			}
 			return cause
 		}
 		k.failed[look.name] = endsLooks(err)

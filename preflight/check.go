@@ -17,6 +17,9 @@ type Check interface {
 	Codes() []string
 	// Look returns what is wrong, in an order in which equal clusters repeat it. An error says that it could not look; what it found until
 	// then counts. "Not found" is never inferred from another error. It ends soon after ctx has: whoever runs it waits for it.
+	//
+	// Run takes a finding whose Severity is none of the three, or empty, as Refuse: what somebody found and nobody weighed must not pass unseen. One
+	// without a Code gets the check's name as its code, by which it can be chosen.
 	Look(ctx context.Context) ([]Finding, error)
 }
 
@@ -111,6 +114,21 @@ func looked(ctx context.Context, check Check, choice Choice) (findings []Finding
 	findings, err := check.Look(ctx)
 	if err != nil && ctx.Err() == nil {
 		findings = append(findings, unlooked(name, err.Error()))
+	}
+	return whole(name, findings)
+}
+
+// whole fills in what findings of a check leave out: a severity that nobody knows would else count for nothing.
+func whole(name string, findings []Finding) []Finding {
+	findings = slices.Clone(findings) // a check may keep its list
+	for i := range findings {
+		f := &findings[i]
+		if f.Severity != Refuse && f.Severity != Warn && f.Severity != Note {
+			f.Severity = Refuse
+		}
+		if f.Code == "" {
+			f.Code = name
+		}
 	}
 	return findings
 }

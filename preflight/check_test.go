@@ -72,6 +72,28 @@ func TestRunOutlivesAFaultyCheck(t *testing.T) {
 	}
 }
 
+// What a caller's check leaves out does not make its finding pass unseen: one that nobody weighed refuses, one without a code goes by the check's name.
+func TestRunFillsInWhatFindingsLeaveOut(t *testing.T) {
+	t.Parallel()
+	kept := []preflight.Finding{{Message: "a"}, {Severity: "WARN", Code: "b"}, {Severity: preflight.Note, Code: "c"}, {Severity: preflight.Warn}}
+	sloppy := preflight.NewCheck("freeze", func(context.Context) ([]preflight.Finding, error) { return kept, nil })
+	got, err := preflight.Run(t.Context(), []preflight.Check{sloppy}, preflight.RunOptions{})
+	want := []preflight.Finding{
+		{Severity: preflight.Refuse, Code: "freeze", Message: "a"}, {Severity: preflight.Refuse, Code: "b"}, {Severity: preflight.Note, Code: "c"},
+		{Severity: preflight.Warn, Code: "freeze"},
+	}
+	if err != nil || !slices.Equal(got, want) || kept[0].Code != "" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if refused := preflight.Refused(got); refused == nil || refused.Error() != "a\n" {
+		t.Errorf("got %v", refused)
+	}
+	chosen, err := preflight.Run(t.Context(), []preflight.Check{sloppy}, preflight.RunOptions{Choice: preflight.Choice{Only: []string{"freeze"}}})
+	if err != nil || codesOf(chosen) != "freeze freeze" {
+		t.Errorf("chosen: %+v, %v", chosen, err)
+	}
+}
+
 type faultyCheck struct{ name string }
 
 func (c *faultyCheck) Name() string                                      { return c.name }
