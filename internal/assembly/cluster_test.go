@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"slices"
@@ -119,6 +120,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("a newer format is left alone", func(t *testing.T) { newerFormat(t, newStore(t, client)) })
 	t.Run("old rubbish goes", func(t *testing.T) { rubbish(t, newStore(t, client)) })
 	t.Run("cut off at any request", func(t *testing.T) { cutOff(t, config, client) })
+	t.Run("an answer is lost", func(t *testing.T) { lostAnswers(t, config, client) })
 	t.Run("a sweep meets a publisher", func(t *testing.T) { sweepMeetsPublisher(t, config, newStore(t, client)) })
 	t.Run("publishers at once", func(t *testing.T) { atOnce(t, newStore(t, client)) })
 	t.Run("errors are not absence", func(t *testing.T) { forbidden(t, config, newStore(t, client)) })
@@ -358,6 +360,38 @@ func cutOff(t *testing.T, config *rest.Config, client kubernetes.Interface) {
 				if n > 100 {
 					t.Fatal("it takes more than 100 requests")
 				}
+			}
+		}
+	}
+}
+
+// lostAnswers lets the answer to one write after the other come to nothing: the write is done, and the publish comes to its end all the same.
+func lostAnswers(t *testing.T, config *rest.Config, client kubernetes.Interface) {
+	a, b := made(t, "a", 1500), made(t, "b", 1500)
+	for _, start := range [][]*Assembly{nil, {a}} {
+		for n := int64(1); ; n++ {
+			s := newStore(t, client)
+			s.publish(t, start...)
+			var left atomic.Int64
+			left.Store(n)
+			deaf := clientOf(t, config, func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					response, err := next.RoundTrip(r)
+					if err == nil && r.Method != http.MethodGet && left.Add(-1) == 0 {
+						response.Body.Close() //nolint:errcheck // it is thrown away
+						return nil, io.ErrUnexpectedEOF
+					}
+					return response, err
+				})
+			})
+			if err := s.publisher(deaf).Publish(t.Context(), b); err != nil || s.current(t) != b.Hash {
+				t.Errorf("%d before, write %d: %v, current is %q", len(start), n, err, s.current(t))
+			}
+			if left.Load() > 0 {
+				if n < 4 {
+					t.Errorf("only %d writes", n-1)
+				}
+				break
 			}
 		}
 	}

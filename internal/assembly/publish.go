@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/url"
 	"reflect"
 	"time"
 
@@ -21,7 +23,8 @@ import (
 var errRace = errors.New("other publishers changed the current Assembly at the same time, again and again")
 
 // Publish makes sure of every chunk, then writes the pointer on the condition that it has not moved, then removes the chunks that
-// neither the current nor the previous Assembly needs. Publishing what is current writes the pointer only if it differs.
+// neither the current nor the previous Assembly needs. Publishing what is current writes the pointer only if it differs, so a publish that lost an
+// answer starts again.
 func (p *ClusterPublisher) Publish(ctx context.Context, a *Assembly) error {
 	opened, err := Open(a.Archive)
 	if err != nil {
@@ -30,8 +33,15 @@ func (p *ClusterPublisher) Publish(ctx context.Context, a *Assembly) error {
 	if opened.Hash != a.Hash {
 		return fmt.Errorf("%w: it says that its hash is %s and its content gives %s", ErrInvalid, a.Hash, opened.Hash)
 	}
+	lost := 0
 	for range maxRaces {
-		if err = p.publish(ctx, a); !errors.Is(err, errRace) {
+		err = p.publish(ctx, a)
+		if answerLost(err) && ctx.Err() == nil {
+			if lost++; lost < maxLost {
+				continue // it sees then what became of the write
+			}
+		}
+		if !errors.Is(err, errRace) {
 			break
 		}
 	}
@@ -39,6 +49,15 @@ func (p *ClusterPublisher) Publish(ctx context.Context, a *Assembly) error {
 		return fmt.Errorf("publish the Assembly %s: %w", a.Hash, err)
 	}
 	return nil
+}
+
+// maxLost bounds how often a publish starts again whose connection broke.
+const maxLost = 4
+
+// answerLost says that nobody knows what became of a request: no answer came, or not all of it.
+func answerLost(err error) bool {
+	var broke *url.Error
+	return errors.As(err, &broke) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {

@@ -21,6 +21,9 @@ import (
 // Patience is how long a server may be away.
 const Patience = time.Minute
 
+// Throttling is how long a server may be too busy for a read without a word about when to come again. It is short, because each read waits for itself.
+const Throttling = 10 * time.Second
+
 const (
 	firstDelay = 100 * time.Millisecond
 	lastDelay  = 2 * time.Second
@@ -36,7 +39,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	deadline := time.Now().Add(Patience)
+	began := time.Now()
 	delay := firstDelay
 	for {
 		response, err := t.next.RoundTrip(request)
@@ -44,8 +47,13 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			t.answered.Store(true)
 			return response, nil
 		}
+		patience := Patience
+		if err == nil && response.StatusCode == http.StatusTooManyRequests {
+			t.answered.Store(true) // no wrong address says so
+			patience = Throttling
+		}
 		next, again := t.again(request, err)
-		if !again || time.Now().Add(delay).After(deadline) {
+		if !again || time.Since(began)+delay > patience {
 			return response, err
 		}
 		if response != nil {
@@ -103,10 +111,19 @@ func repeatable(request *http.Request) bool {
 	return false
 }
 
-// unready says that a server which starts or stops refused a request that only reads; what else it refuses, it may have begun.
+// unready says that a server which starts, stops or is too busy refused a request that only reads; what else it refuses, it may have begun. A busy one
+// that says when to come again is left to the client, which keeps to that.
 func unready(request *http.Request, response *http.Response) bool {
-	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
-	return reads && (response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusBadGateway)
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		return false
+	}
+	switch response.StatusCode {
+	case http.StatusServiceUnavailable, http.StatusBadGateway:
+		return true
+	case http.StatusTooManyRequests:
+		return response.Header.Get("Retry-After") == ""
+	}
+	return false
 }
 
 func drain(body io.ReadCloser) {

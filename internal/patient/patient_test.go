@@ -90,6 +90,47 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
+// TestABusyServerIsAskedAgain: a read that is answered 429 without a word of when to come again is sent again, from the first answer on; what the client
+// waits for by itself, and what writes, is not.
+func TestABusyServerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		method, after string
+		asked         int
+	}{
+		"a read":                   {http.MethodGet, "", 3},
+		"a read that is told when": {http.MethodGet, "1", 1},
+		"a write":                  {http.MethodPost, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if asked++; asked > 2 {
+					return
+				}
+				if test.after != "" {
+					w.Header().Set("Retry-After", test.after)
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+			}))
+			defer server.Close()
+			request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := patient.Wrap(http.DefaultTransport).RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close() //nolint:errcheck // nothing is in it
+			if asked != test.asked || (response.StatusCode == http.StatusOK) != (test.asked == 3) {
+				t.Errorf("asked %d times, answered %d", asked, response.StatusCode)
+			}
+		})
+	}
+}
+
 // TestAWrongAddressIsToldAtOnce: before the first answer nothing is tried again.
 func TestAWrongAddressIsToldAtOnce(t *testing.T) {
 	steps := &script{failures: []error{syscall.ECONNREFUSED, syscall.ECONNREFUSED}}
