@@ -39,7 +39,7 @@ func (c *converge) chooseDeployKeys(ctx context.Context) error {
 				return err
 			}
 		}
-		pair, err := source.read()
+		pair, err := source.read(ctx)
 		if err != nil {
 			return &DeployKeyError{Requests: []DeployKeyRequest{request}, Homeless: c.homeless, Err: err}
 		}

@@ -1,11 +1,14 @@
 package jr2
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/event"
@@ -35,7 +38,7 @@ const maxKeyFile = 64 << 10
 // to this source; it matches ErrPassphrase for a key that is sealed, and ErrDeclined for the zero DeployKeySource. A key that fits is unsealed, in OpenSSH's
 // form or PEM, and Ed25519, ECDSA or RSA.
 func (s DeployKeySource) Fingerprint() (string, error) {
-	pair, err := s.read()
+	pair, err := s.read(context.Background())
 	if err != nil || pair == nil {
 		return "", err
 	}
@@ -43,7 +46,7 @@ func (s DeployKeySource) Fingerprint() (string, error) {
 }
 
 // read returns the pair; nil for one that is yet to be generated.
-func (s DeployKeySource) read() (*sshkey.Pair, error) {
+func (s DeployKeySource) read(ctx context.Context) (*sshkey.Pair, error) {
 	set := 0
 	for _, one := range []bool{s.Generate, s.File != "", s.Key.Present()} {
 		if one {
@@ -64,7 +67,7 @@ func (s DeployKeySource) read() (*sshkey.Pair, error) {
 		}
 		return pair, nil
 	}
-	text, err := readKeyFile(s.File)
+	text, err := readKeyFile(ctx, s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +78,19 @@ func (s DeployKeySource) read() (*sshkey.Pair, error) {
 	return pair, nil
 }
 
-// readKeyFile reads a file of any kind, such as a pipe, but not a large one.
-func readKeyFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
+// readKeyFile reads a file of any kind, such as a pipe, but not a large one. It waits for no writer of a named pipe, which may never come, and for what a
+// writer has to say only until ctx ends.
+func readKeyFile(ctx context.Context, path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()                                                               //nolint:errcheck // only read
+	defer context.AfterFunc(ctx, func() { file.SetReadDeadline(time.Unix(1, 0)) })() //nolint:errcheck // a file that knows no deadline does not block
 	text, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	if ended := context.Cause(ctx); err != nil && ended != nil {
+		return nil, ended
+	}
 	if err != nil {
 		return nil, err
 	}
