@@ -1,8 +1,10 @@
 package preflight
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,31 +66,35 @@ func patchQuota(namespace, name string, wanted corev1.ResourceList) string {
 	return fmt.Sprintf(`kubectl -n %s patch resourcequota %s --type merge -p '{"spec":{"hard":{%s}}}'`, namespace, name, strings.Join(hard, ","))
 }
 
+// raising is the form of patchQuota.
+var raising = regexp.MustCompile(`kubectl -n (\S+) patch resourcequota (\S+) --type merge -p '\{"spec":\{"hard":(\{[^{}']*\})\}\}'`)
+
 // raiseTogether lets findings that raise one quota raise it to the same: typed one after the other, the last would else take back what another gave.
-func raiseTogether(namespace string, findings []Finding) {
+func raiseTogether(findings []Finding) {
 	most := map[string]corev1.ResourceList{}
-	of := func(f *Finding) (quota.Refusal, bool) {
-		refused, ok := quota.ParseRefusal(f.Message)
-		return refused, ok && f.Fix != "" && f.Fix == RaiseQuota(namespace, f.Message)
-	}
 	for i := range findings {
-		refused, ok := of(&findings[i])
-		if !ok {
-			continue
-		}
-		if most[refused.Quota] == nil {
-			most[refused.Quota] = corev1.ResourceList{}
-		}
-		for resource, amount := range wanted(refused) {
-			if now, have := most[refused.Quota][resource]; !have || now.Cmp(amount) < 0 {
-				most[refused.Quota][resource] = amount
+		for _, words := range raising.FindAllStringSubmatch(findings[i].Fix, -1) {
+			of, hard := words[1]+"/"+words[2], corev1.ResourceList{}
+			if json.Unmarshal([]byte(words[3]), &hard) != nil {
+				continue
+			}
+			if most[of] == nil {
+				most[of] = corev1.ResourceList{}
+			}
+			for name, amount := range hard {
+				if now, have := most[of][name]; !have || now.Cmp(amount) < 0 {
+					most[of][name] = amount
+				}
 			}
 		}
 	}
 	for i := range findings {
-		if refused, ok := of(&findings[i]); ok {
-			f := &findings[i]
-			fix := patchQuota(namespace, refused.Quota, most[refused.Quota])
+		f := &findings[i]
+		fix := raising.ReplaceAllStringFunc(f.Fix, func(command string) string {
+			words := raising.FindStringSubmatch(command)
+			return patchQuota(words[1], words[2], most[words[1]+"/"+words[2]])
+		})
+		if fix != f.Fix {
 			f.Message, f.Fix = strings.Replace(f.Message, f.Fix, fix, 1), fix
 		}
 	}

@@ -3,7 +3,25 @@ package preflight
 import (
 	"strings"
 	"testing"
+
+	"jr2.dev/jr2/placement"
 )
+
+// A quota that counts something that no Size is about is raised, and no Size is blamed for it.
+func TestOnlyMemoryAndCPUAreOfASize(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]bool{
+		"": true, "exceeded quota: q, requested: limits.memory=1Gi,requests.cpu=1, used: limits.memory=1Gi,requests.cpu=1, limited: limits.memory=1Gi,requests.cpu=1": true,
+		"exceeded quota: q, requested: limits.memory=1Gi,pods=1, used: limits.memory=1Gi,pods=1, limited: limits.memory=1Gi,pods=1": false,
+	} {
+		if smallerHelps(nil, words) != want {
+			t.Errorf("%q: not %t", words, want)
+		}
+	}
+	if fix := raiseFull("n", []placement.Limit{{On: placement.OnQuota, Text: "exceeded"}}, "exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4"); !strings.Contains(fix, `"pods":"5"`) {
+		t.Errorf("a quota that nobody may read: %s", fix)
+	}
+}
 
 // Two fixes of one quota, typed one after the other, leave it with room for both.
 func TestFixesOfOneQuotaAgree(t *testing.T) {
@@ -14,7 +32,7 @@ func TestFixesOfOneQuotaAgree(t *testing.T) {
 		return Finding{Code: CodeSandboxRefused, Message: words + " — raise the quota: " + fix, Fix: fix}
 	}
 	findings := []Finding{refused("limits.cpu=3,limits.memory=1Gi"), refused("limits.cpu=1,limits.memory=8Gi"), {Code: CodeNoRoom, Message: "no room", Fix: "add a node"}}
-	raiseTogether("team-a", findings)
+	raiseTogether(findings)
 	want := `kubectl -n team-a patch resourcequota q --type merge -p '{"spec":{"hard":{"limits.cpu":"4","limits.memory":"9Gi"}}}'`
 	for _, f := range findings[:2] {
 		if f.Fix != want || !strings.HasSuffix(f.Message, want) {

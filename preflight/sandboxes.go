@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,23 +49,29 @@ type SandboxFacts struct {
 // service account or a priority class that is not there is the affair of other checks, and so is that this caller may make no pod.
 func Sandboxes(ctx context.Context, shapes []SandboxShape, facts SandboxFacts) []Finding {
 	found := make([][]Finding, len(shapes))
+	var pods []*corev1.Pod
+	for i := range shapes {
+		pods = append(pods, shapes[i].Pods...)
+	}
+	widen := "" // one for all Sizes: of two, the last that is typed would take back what the first gave
+	if len(pods) > 0 {
+		widen = widenBounds(pods[0].Namespace, pods, facts.Facts) // facts.DryRun is of one namespace
+	}
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range shapes {
 		group.Go(func() error {
-			found[i] = shapes[i].look(ctx, &facts)
+			found[i] = shapes[i].look(ctx, &facts, widen)
 			return nil
 		})
 	}
 	group.Wait() //nolint:errcheck // what went wrong is in the findings
 	findings := slices.Concat(found...)
-	if len(shapes) > 0 {
-		raiseTogether(shapes[0].Pods[0].Namespace, findings) // facts.DryRun is of one namespace
-	}
+	raiseTogether(findings)
 	return findings
 }
 
-func (s *SandboxShape) look(ctx context.Context, facts *SandboxFacts) []Finding {
+func (s *SandboxShape) look(ctx context.Context, facts *SandboxFacts, widen string) []Finding {
 	shape, full := s.Pods[0], refusal{}
 	for i, pod := range s.Pods {
 		admitted, refused, err := admitted(ctx, facts.DryRun, pod)
@@ -74,12 +81,12 @@ func (s *SandboxShape) look(ctx context.Context, facts *SandboxFacts) []Finding 
 		case refused.class == refusedQuotaFull:
 			full = refused
 		case refused.words != "":
-			return []Finding{s.refused(refused)}
+			return []Finding{s.refused(refused, widen)}
 		case admitted != nil && i == 0:
 			shape = admitted
 		}
 	}
-	return s.room(shape, full, facts)
+	return s.room(shape, full, facts, widen)
 }
 
 // admitted makes the pod by dry run: what the server makes of it or, in words, why it does not. All is zero where nobody could be asked.
@@ -109,32 +116,46 @@ func admitted(ctx context.Context, pods PodCreator, pod *corev1.Pod) (*corev1.Po
 	return nil, refusal{}, fmt.Errorf("the API server refuses each time something else")
 }
 
-// refused is the finding of pods that never get in.
-func (s *SandboxShape) refused(r refusal) Finding {
+// refused is the finding of pods that never get in. widen is the command for bounds.
+func (s *SandboxShape) refused(r refusal, widen string) Finding {
 	f := Finding{Severity: Warn, Code: CodeSandboxRefused, Object: s.Of}
+	advice, command := "", ""
 	switch r.class {
 	case refusedPodSecurity:
 		f.Fix = LowerPodSecurity(s.Pods[0].Namespace)
 	case refusedQuotaNever:
-		f.Fix = "raise the quota, or lower the Size"
+		advice, command = "raise the quota", RaiseQuota(s.Pods[0].Namespace, r.words)
+		if smallerHelps(nil, r.words) {
+			advice += ", or lower the Size"
+		}
 	case refusedByPolicy:
 		f.Fix = "ask who keeps that policy"
 	default:
-		f.Fix = "correct the LimitRange that the message names, or the Size"
+		advice, command = "correct the LimitRange, or the Size", widen
 		if !strings.Contains(r.words, "per Container") && !strings.Contains(r.words, "per Pod") {
-			f.Fix = "correct what the message names"
+			advice, command = "correct what the message names", ""
 		}
 	}
-	f.Message = fmt.Sprintf("%s would get no pod: %s — %s", s.Of, strings.TrimSuffix(r.words, "."), f.Fix)
-	if fix := RaiseQuota(s.Pods[0].Namespace, r.words); fix != "" && r.class == refusedQuotaNever {
-		f.Fix = fix
-		f.Message += ": " + fix
+	return f.advised(s.Of+" would get no pod: "+strings.TrimSuffix(r.words, "."), advice, command)
+}
+
+// advised writes the finding's sentence with what helps: what to do in words, where there are any, and the command that does it, where there is one.
+func (f Finding) advised(sentence, advice, command string) Finding {
+	f.Fix = cmp.Or(command, advice, f.Fix)
+	for _, part := range []struct{ between, text string }{{" — ", advice}, {": ", command}} {
+		if part.text != "" {
+			sentence += part.between + part.text
+		}
 	}
+	if advice == "" && command == "" {
+		sentence += " — " + f.Fix
+	}
+	f.Message = sentence
 	return f
 }
 
 // room looks for a place for one, within quotas and on nodes. full is the server's word that a quota has none.
-func (s *SandboxShape) room(pod *corev1.Pod, full refusal, facts *SandboxFacts) []Finding {
+func (s *SandboxShape) room(pod *corev1.Pod, full refusal, facts *SandboxFacts, widen string) []Finding {
 	read := facts.Facts
 	if s.NodesTold {
 		read.Nodes = nil
@@ -169,16 +190,24 @@ func (s *SandboxShape) room(pod *corev1.Pod, full refusal, facts *SandboxFacts) 
 	if room.Waiting > 0 {
 		others = " (" + plural(room.Waiting, "pod") + " without a node compete for it)"
 	}
-	f.Fix = fixOfRoom(&limits[0], explained)
-	f.Message = fmt.Sprintf("%s %s: %s%s — %s", s.Of, outlook, strings.Join(texts, "; "), others, f.Fix)
-	return []Finding{f}
+	advice, command := fixOfRoom(&limits[0], explained), ""
+	switch limits[0].On {
+	case placement.OnQuota:
+		command = raiseFull(pod.Namespace, limits, full.words)
+	case placement.OnLimitRange:
+		command = widen
+	}
+	if limits[0].On == placement.OnQuota && smallerHelps(limits, full.words) {
+		advice += ", or lower the Size"
+	}
+	return []Finding{f.advised(fmt.Sprintf("%s %s: %s%s", s.Of, outlook, strings.Join(texts, "; "), others), advice, command)}
 }
 
 // fixOfRoom is what to do about a limit.
 func fixOfRoom(limit *placement.Limit, explained placement.Explanation) string {
 	switch {
 	case limit.On == placement.OnQuota:
-		return strings.TrimSpace("raise the quota "+limit.Name) + ", or lower the Size"
+		return strings.TrimSpace("raise the quota " + limit.Name)
 	case limit.On == placement.OnLimitRange:
 		return "correct the limit range " + limit.Name + ", or the Size"
 	case explained.Best() == placement.Full:

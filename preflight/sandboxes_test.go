@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"jr2.dev/jr2/placement"
@@ -44,23 +46,55 @@ func TestSandboxesOfANamespace(t *testing.T) {
 		"ratio":     {limits: &corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: amountsOf("memory=1")}},
 		"odd-ratio": {limits: &corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: amountsOf("ephemeral-storage=2")}, want: "warn sandbox-refused boxes: boxes would get no pod: [ephemeral-storage max limit to request ratio per Container is 2"},
 		"defaults":  {limits: &corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: amountsOf("example.com/gpu=1"), DefaultRequest: amountsOf("example.com/gpu=1")}, want: "warn no-room-ever boxes: boxes find no room, and would wait until somebody makes it: the nodes (a, b: is too small: example.com/gpu 0 allocatable of 2 wanted) — lower the Size, or add a larger node"},
-		"never":     {quota: amountsOf("limits.memory=512Mi"), want: "warn sandbox-refused boxes: boxes would get no pod: exceeded quota: boxes-never, requested: limits.memory=3Gi, used: limits.memory=0, limited: limits.memory=512Mi — raise the quota, or lower the Size"},
-		"full":      {quota: amountsOf("limits.memory=4Gi"), holds: true, want: "warn no-room boxes: boxes find no room now, and would wait: quota boxes-full: limits.memory 2Gi used of 4Gi, 3Gi each — raise the quota boxes-full, or lower the Size"},
+		"never":     {quota: amountsOf("limits.memory=512Mi"), want: "warn sandbox-refused boxes: boxes would get no pod: exceeded quota: boxes-never, requested: limits.memory=3Gi, used: limits.memory=0, limited: limits.memory=512Mi — raise the quota, or lower the Size: kubectl -n boxes-never patch resourcequota boxes-never "},
+		"full":      {quota: amountsOf("limits.memory=4Gi"), holds: true, want: "warn no-room boxes: boxes find no room now, and would wait: quota boxes-full: limits.memory 2Gi used of 4Gi, 3Gi each — raise the quota boxes-full, or lower the Size: kubectl -n boxes-full patch resourcequota boxes-full --type merge -p '{" + `"spec":{"hard":{"limits.memory":"5Gi"}}}'`},
 		"half-full": {quota: amountsOf("limits.memory=5Gi"), holds: true},
-		"secrets":   {quota: amountsOf("count/secrets=0"), want: "warn no-room-ever boxes: boxes find no room, and would wait until somebody makes it: quota boxes-secrets: count/secrets 0 used of 0, 1 each"},
+		"secrets":   {quota: amountsOf("count/secrets=0"), want: "warn no-room-ever boxes: boxes find no room, and would wait until somebody makes it: quota boxes-secrets: count/secrets 0 used of 0, 1 each — raise the quota boxes-secrets: kubectl -n boxes-secrets patch "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := "boxes-" + name
 			makeNamespace(t, client, namespace, test.labels)
 			bound(t, client, namespace, test.limits, test.quota, test.holds)
-			quotas, err := client.CoreV1().ResourceQuotas(namespace).List(t.Context(), metav1.ListOptions{})
-			must(t, err)
-			facts := preflight.SandboxFacts{DryRun: client.CoreV1().Pods(namespace), Facts: placement.Facts{Nodes: []corev1.Node{node("a"), node("b")}, Pods: []corev1.Pod{}, Quotas: quotas.Items}}
-			found := preflight.Sandboxes(t.Context(), []preflight.SandboxShape{{Of: "boxes", Pods: []*corev1.Pod{boxPod(namespace)}}}, facts)
+			look := func() []preflight.Finding {
+				quotas, err := client.CoreV1().ResourceQuotas(namespace).List(t.Context(), metav1.ListOptions{})
+				must(t, err)
+				ranges, err := client.CoreV1().LimitRanges(namespace).List(t.Context(), metav1.ListOptions{})
+				must(t, err)
+				facts := preflight.SandboxFacts{DryRun: client.CoreV1().Pods(namespace), Facts: placement.Facts{Nodes: []corev1.Node{node("a"), node("b")}, Pods: []corev1.Pod{},
+					Quotas: quotas.Items, LimitRanges: ranges.Items}}
+				return preflight.Sandboxes(t.Context(), []preflight.SandboxShape{{Of: "boxes", Pods: []*corev1.Pod{boxPod(namespace)}}}, facts)
+			}
+			found := look()
 			saysOne(t, found, test.want)
+			if quota := test.quota != nil || name == "max" || name == "min"; quota && len(found) > 0 {
+				patched(t, client, namespace, found[0].Fix)
+				eventually(t, "the fix lets boxes in", func() bool { return len(look()) == 0 })
+			}
 		})
 	}
+}
+
+// aPatch is the form of the fixes that change what bounds pods.
+var aPatch = regexp.MustCompile(`^kubectl -n (\S+) patch (resourcequota|limitrange) (\S+) --type (merge|json) -p '([^']*)'$`)
+
+// patched types a fix.
+func patched(t *testing.T, client kubernetes.Interface, namespace, fix string) {
+	t.Helper()
+	words := aPatch.FindStringSubmatch(fix)
+	if words == nil || words[1] != namespace {
+		t.Fatalf("no patch of %s: %s", namespace, fix)
+	}
+	kind, body, err := types.MergePatchType, []byte(words[5]), error(nil)
+	if words[4] == "json" {
+		kind = types.JSONPatchType
+	}
+	if words[2] == "limitrange" {
+		_, err = client.CoreV1().LimitRanges(namespace).Patch(t.Context(), words[3], kind, body, metav1.PatchOptions{})
+	} else {
+		_, err = client.CoreV1().ResourceQuotas(namespace).Patch(t.Context(), words[3], kind, body, metav1.PatchOptions{})
+	}
+	must(t, err)
 }
 
 // bound makes what bounds the pods of a namespace, and returns when it counts.
