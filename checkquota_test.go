@@ -3,6 +3,7 @@ package jr2_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,61 @@ func TestCheckOfAQuotaOfSecrets(t *testing.T) {
 			t.Errorf("not told: %+v\n%s", want, report)
 		}
 	}
+}
+
+// A quota that has room for each object alone and not for all of them holds a converge at the last one; a check says so with the sum, and its fix is
+// enough for the converge, and not too much.
+func TestCheckOfAQuotaForAllTogether(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t, node("a"))
+	dir := folder(t, map[string]string{"jr2.config.ts": plainConfig, "workflows/hold.ts": hold("3Gi", "1")})
+	must(t, w.up(t, dir, into("summed-whole")).err)
+	used := w.counted(t, "summed-whole", corev1.ResourceList{"secrets": quantity("100"), "configmaps": quantity("100"), "pods": quantity("100"), "count/secrets": quantity("100")})
+	for i, resource := range []corev1.ResourceName{"secrets", "configmaps", "pods", "count/secrets"} {
+		namespace := fmt.Sprint("summed-", i)
+		w.home(t, namespace, "my-instance")
+		few := used[resource].DeepCopy()
+		few.Sub(quantity("1"))
+		before := w.counted(t, namespace, corev1.ResourceList{resource: few})
+		sum := func(report *jr2.Report) (preflight.Finding, bool) {
+			at := slices.IndexFunc(report.Findings, func(f preflight.Finding) bool { return f.Object == "ResourceQuota "+namespace+"/counted" })
+			if at < 0 {
+				return preflight.Finding{}, false
+			}
+			return report.Findings[at], true
+		}
+		f, told := sum(w.check(t, dir, preflight.Choice{}, into(namespace)))
+		if !told || f.Code != preflight.CodeQuotaFull || f.Severity != preflight.Warn || !strings.Contains(f.Message, string(resource)+": ") {
+			t.Errorf("%s of %s, %s used before: %+v", resource, few.String(), before.Name(resource, "").String(), f)
+			continue
+		}
+		if _, err := w.Shell(t.Context(), f.Fix); err != nil {
+			t.Error(err)
+		}
+		must(t, w.up(t, dir, into(namespace)).err)
+		if f, told := sum(w.check(t, dir, preflight.Choice{}, into(namespace))); told {
+			t.Errorf("%s, when all is there: %+v", resource, f)
+		}
+	}
+}
+
+// counted gives a namespace a quota, and returns what is used of it when it was counted.
+func (w *world) counted(t *testing.T, namespace string, hard corev1.ResourceList) corev1.ResourceList {
+	t.Helper()
+	must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := w.client.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}) // it comes to every new namespace, and counts
+		return err == nil, nil
+	}))
+	quotas := w.client.CoreV1().ResourceQuotas(namespace)
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "counted"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
+	must(t, err)
+	var used corev1.ResourceList
+	must(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		quota, err := quotas.Get(ctx, "counted", metav1.GetOptions{})
+		used = quota.Status.Used
+		return err == nil && len(used) == len(hard), err
+	}))
+	return used
 }
 
 // A kubeconfig that can't be used is told with what to do, and by an error that says which.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -81,6 +82,7 @@ const checkPatience = 2 * time.Second
 type checking struct {
 	planning
 	facts  *preflight.SetFacts // workloads: what the cluster holds, read once
+	bounds *placement.Facts    // the quotas and LimitRanges of the namespace, read once
 	failed map[string]bool     // looks that others can't stand on, by name
 	// unlooked are the looks that were left out, in their order.
 	unlooked []string
@@ -132,6 +134,7 @@ func (k *checking) looks() []lookStep {
 		{"accounts", []string{"workloads"}, k.accounts},
 		{"sandboxes", []string{"workloads"}, k.sandboxes},
 		{"assembly", []string{"objects"}, k.assembly},
+		{"quotas", []string{"objects", "workloads"}, k.quotaSums},
 		{"lock", []string{"home"}, k.lockHeld},
 		{"leaving", []string{"home"}, k.leaving},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
@@ -170,7 +173,7 @@ func (k *checking) all(ctx context.Context) error {
 
 // ofChecksAlone says that a converge does not make a look: what keeps a check from it stops no converge.
 func ofChecksAlone(look string) bool {
-	return slices.Contains([]string{"named classes", "workloads", "accounts", "sandboxes", "lock", "leaving"}, look)
+	return slices.Contains([]string{"named classes", "workloads", "accounts", "sandboxes", "quotas", "lock", "leaving"}, look)
 }
 
 // home lets the others look where this user may not read the namespace: what they may see is their own affair, and that nobody knows whose it is

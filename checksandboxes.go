@@ -51,10 +51,16 @@ func (k *checking) sandboxes(ctx context.Context) error {
 
 // readBounds reads what bounds pods of the namespace. What this user may not read stays unknown: the dry run of the pod answers for it.
 func (k *checking) readBounds(ctx context.Context, into *placement.Facts) error {
-	core := k.cluster.client.CoreV1()
-	read, err := placement.ReadFacts(ctx, placement.Sources{Quotas: core.ResourceQuotas(k.cluster.namespace), LimitRanges: core.LimitRanges(k.cluster.namespace)})
-	into.Quotas, into.LimitRanges = read.Quotas, read.LimitRanges
-	return err
+	if k.bounds == nil {
+		core := k.cluster.client.CoreV1()
+		read, err := placement.ReadFacts(ctx, placement.Sources{Quotas: core.ResourceQuotas(k.cluster.namespace), LimitRanges: core.LimitRanges(k.cluster.namespace)})
+		if err != nil {
+			return err
+		}
+		k.bounds = read
+	}
+	into.Quotas, into.LimitRanges = k.bounds.Quotas, k.bounds.LimitRanges
+	return nil
 }
 
 func (k *checking) namespaceLabels() map[string]map[string]string {

@@ -224,3 +224,11 @@ func SandboxObjects() corev1.ResourceList {
 		corev1.ResourceSecrets: one, "count/secrets": one,
 	}
 }
+
+// QuotaUse is what a pod, as Facts.Admit gives it, takes of a quota, by the quota's resource names; nothing when the quota's scopes leave it out.
+func QuotaUse(quota *corev1.ResourceQuota, pod *corev1.Pod) corev1.ResourceList {
+	if !matches(quota, pod) {
+		return corev1.ResourceList{}
+	}
+	return quotaUse(pod)
+}
