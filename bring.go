@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,12 +131,12 @@ func (c *converge) keepGitTokens(secret *corev1.Secret) {
 	kept := map[string]string{}
 	for _, credential := range c.inst.Git.Credentials {
 		name := credential.Token
-		if name == "" || c.env[name] != "" || kept[name] != "" {
+		if name == "" || c.env[name] != "" && !isPlaceholder(c.env[name]) || kept[name] != "" {
 			continue
 		}
 		finding := preflight.Finding{Severity: preflight.Note, Code: preflight.CodeGitToken, Object: "Instance " + c.inst.Name}
-		if value := secret.Data[name]; len(value) > 0 {
-			kept[name] = string(value)
+		if value := string(secret.Data[name]); value != "" && !isPlaceholder(value) {
+			kept[name] = value
 			finding.Message = fmt.Sprintf("git token %s is not set here — the one in Secret %s stays", name, names.InstanceSecret)
 		} else {
 			finding.Severity = preflight.Warn
@@ -149,8 +150,17 @@ func (c *converge) keepGitTokens(secret *corev1.Secret) {
 		if value, ok := kept[name]; ok {
 			return value, true
 		}
-		return environ(name)
+		value, ok := environ(name)
+		if slices.ContainsFunc(c.inst.Git.Credentials, func(g config.GitCredential) bool { return g.Token == name }) && isPlaceholder(value) {
+			return "", false
+		}
+		return value, ok
 	}
+}
+
+// isPlaceholder says that a value only stands for one: it was copied from a fix or a manual as it stood. No token is so short or has such brackets.
+func isPlaceholder(value string) bool {
+	return value == "..." || strings.HasPrefix(value, "<") && strings.HasSuffix(value, ">")
 }
 
 // objects applies everything that the Instance needs in its namespace, and removes what it no longer needs.

@@ -68,6 +68,7 @@ func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report,
 			lacking = lacking || f.Code == preflight.CodeRightMissing || f.Code == preflight.CodeEscalation
 		}
 	}
+	report.Findings = sameCause(report.Findings)
 	if lacking && run.roles != nil {
 		report.Roles = run.roles(ctx)
 	}

@@ -349,7 +349,7 @@ func TestDeployKeyThatNobodyMaySee(t *testing.T) {
 	w.knows(t, "unseeing", objs)
 	told := w.up(t, dir, into("keys-unseen"), w.as("unseeing"))
 	must(t, told.err)
-	note := "warning: nobody could say whether the deploy key of repo " + urlsOfGit + ` is there, so none is made: read Secret keys-unseen/git-ssh that the configuration names: secrets "git-ssh" is forbidden`
+	note := "warning: nobody could say whether the deploy key of repos " + urlsOfGit + ` is there, so none is made: read Secret keys-unseen/git-ssh that the configuration names: secrets "git-ssh" is forbidden`
 	if !strings.Contains(told.lines, note) || len(told.result.DeployKeys) != 1 || told.result.DeployKeys[0].Secret != "other-ssh" {
 		t.Errorf("told\n%s", told.lines)
 	}

@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -137,6 +138,7 @@ func explainObject(err error, f *preflight.Finding) bool {
 	var owned *apply.OwnedError
 	var immutable *apply.ImmutableError
 	var empty *apply.EmptyKeyError
+	var inventory *apply.InventoryError
 	var object *apply.ObjectError
 	if errors.As(err, &object) {
 		f.Object = object.Ref.String()
@@ -144,11 +146,26 @@ func explainObject(err error, f *preflight.Finding) bool {
 	switch {
 	case errors.As(err, &conflict):
 		f.Code, f.Object, f.Fix = preflight.CodeFieldConflict, conflict.Ref.String(), "--take-from "+strings.Join(managers(conflict), ",")
+		if field := fixedField(conflict); field != "" { // nobody can take over what can't be changed
+			f.Code, f.Fix = preflight.CodeImmutable, deletion(conflict.Ref)
+			f.Message = fmt.Sprintf("%s: %s is another's and can't be changed once it is made — look whether somebody needs it as it is (%s -o yaml), and delete it",
+				conflict.Ref, field, onObject("get", conflict.Ref))
+			if conflict.Ref.Kind == "PriorityClass" {
+				f.Message += ", or name another class in priorityClasses"
+			}
+		}
 	case errors.As(err, &owned):
 		f.Code, f.Object, f.Fix = preflight.CodeOwnedByOther, owned.Ref.String(), onObject("annotate", owned.Ref)+" "+apply.SetAnnotation+"-"
 	case errors.As(err, &immutable):
 		f.Code, f.Object, f.Fix = preflight.CodeImmutable, immutable.Ref.String(), deletion(immutable.Ref)
 		f.Message += " (what it holds is lost when it is deleted)"
+	case errors.As(err, &inventory):
+		f.Code, f.Object, f.Fix = preflight.CodeInventory, inventory.Ref.String(), deletion(inventory.Ref)
+		if inventory.Version != 0 {
+			f.Fix = "use the release of jr2 that wrote it"
+		} else {
+			f.Message += " (without it, what left the Instance since its last converge stays in the cluster)"
+		}
 	case errors.As(err, &empty):
 		f.Code, f.Object = preflight.CodeSecretEmpty, empty.Ref.String()
 		f.Fix = withoutKeys(empty)
@@ -194,6 +211,25 @@ func explainClass(class apply.Class, f *preflight.Finding) bool {
 		f.Code, f.Fix = explained.code, explained.fix
 	}
 	return ok
+}
+
+// fixedField is a field of a conflict that the server lets nobody change, as the server names it; empty when there is none.
+func fixedField(conflict *apply.ConflictError) string {
+	var fixed []string
+	switch conflict.Ref.Kind {
+	case "PriorityClass":
+		fixed = []string{".value", ".preemptionPolicy"}
+	case "RoleBinding", "ClusterRoleBinding":
+		fixed = []string{".roleRef"}
+	}
+	for _, one := range conflict.Conflicts {
+		for _, field := range fixed {
+			if one.Field == field || strings.HasPrefix(one.Field, field+".") {
+				return field
+			}
+		}
+	}
+	return ""
 }
 
 func managers(conflict *apply.ConflictError) []string {

@@ -2,6 +2,7 @@ package jr2
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,6 +92,32 @@ func ownPods(f preflight.Finding) preflight.Finding {
 	}
 	return f
 }
+
+// labeling is the command that gives a node the labels for which alone Sandboxes can't land on it. It is empty where no node is so, and where the labels
+// are those of kubelet or of other values: they say what the node is, and typing them makes it nothing else.
+func labeling(nodes []corev1.Node, rules placement.Rules) string {
+each:
+	for _, node := range placement.Look(nodes, placement.Rules{Tolerations: rules.Tolerations}).Nodes {
+		var labels []string
+		for _, key := range slices.Sorted(maps.Keys(rules.NodeSelector)) {
+			value := rules.NodeSelector[key]
+			switch has, labeled := node.Labels[key]; {
+			case labeled && has == value:
+			case labeled, strings.Contains(key, "kubernetes.io/"), !plainLabel.MatchString(key + value):
+				continue each
+			default:
+				labels = append(labels, key+"="+value)
+			}
+		}
+		if len(labels) > 0 {
+			return "kubectl label node " + node.Name + " " + strings.Join(labels, " ")
+		}
+	}
+	return ""
+}
+
+// plainLabel is what a shell takes as it stands.
+var plainLabel = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
 
 // lowerSize says what to write where no node has what a Sandbox asks for, by the node that has most memory.
 func lowerSize(nodes []corev1.Node, large placement.Demand) string {

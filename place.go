@@ -1,6 +1,7 @@
 package jr2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -65,7 +66,8 @@ func (c *converge) sandboxNodes(context.Context) error {
 	c.result.SandboxNodes = told.Names
 	c.tell(told)
 	if len(told.Names) == 0 {
-		c.find(preflight.CodeNoSandboxNode, "label or add a node that sandbox.nodeSelector and sandbox.tolerations take", told)
+		fix := cmp.Or(labeling(c.nodes, c.sandboxRules()), "label or add a node that sandbox.nodeSelector and sandbox.tolerations take")
+		c.find(preflight.CodeNoSandboxNode, fix, told)
 	}
 	for _, large := range placement.TooLarge(survey.Nodes, c.demands()) {
 		warning := SizeTooLarge{

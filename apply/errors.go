@@ -50,6 +50,16 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%s belongs to the set %s, not to %s; remove it from one of them", e.Ref, e.Owner, e.Set)
 }
 
+// An InventoryError is an inventory that is there and can't be read: somebody changed it, or another release of this engine wrote it.
+type InventoryError struct {
+	Ref     Ref // the ConfigMap
+	Version int // that of the other release; 0 when that is not what is wrong
+	Err     error
+}
+
+func (e *InventoryError) Error() string { return e.Err.Error() }
+func (e *InventoryError) Unwrap() error { return e.Err }
+
 // A SetError lists what is wrong with the objects of a set, before any request.
 type SetError struct{ Problems []Problem }
 

@@ -82,11 +82,14 @@ func (i *inventory) read(ctx context.Context) error {
 	if raw := head.Data[chunksKey]; raw != "" {
 		names, err := chunkNames(head)
 		if err != nil {
-			return err
+			return i.unreadable(err)
 		}
 		texts = nil
 		for _, name := range names {
 			chunk, err := i.maps.Get(ctx, name, metav1.GetOptions{})
+			if err != nil && Classify(err) == ClassNotFound {
+				return i.unreadable(fmt.Errorf("a part of the inventory: %w", err))
+			}
 			if err != nil {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
@@ -96,10 +99,11 @@ func (i *inventory) read(ctx context.Context) error {
 	for _, text := range texts {
 		var file inventoryFile
 		if err := json.Unmarshal([]byte(text), &file); err != nil {
-			return fmt.Errorf("the inventory does not read: %w", err)
+			return i.unreadable(fmt.Errorf("the inventory does not read: %w", err))
 		}
 		if file.Version != inventoryVersion {
-			return fmt.Errorf("the inventory has version %d, and this engine reads version %d", file.Version, inventoryVersion)
+			return &InventoryError{Ref: i.ref(), Version: file.Version,
+				Err: fmt.Errorf("the inventory has version %d, and this engine reads version %d", file.Version, inventoryVersion)}
 		}
 		for _, r := range file.Objects {
 			i.records[r.key()] = r
@@ -107,12 +111,14 @@ func (i *inventory) read(ctx context.Context) error {
 	}
 	if raw := head.Data[releaseKey]; raw != "" {
 		if err := json.Unmarshal([]byte(raw), &i.release); err != nil {
-			return fmt.Errorf("the release in the inventory does not read: %w", err)
+			return i.unreadable(fmt.Errorf("the release in the inventory does not read: %w", err))
 		}
 	}
 	i.head = head
 	return nil
 }
+
+func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {
 	var names []string

@@ -15,6 +15,7 @@ const (
 	hintGit        = "git: { credentials?: [{ match, token?, sshKey? }] } (ADR-0051)"
 	hintSecrets    = "secrets: [{ name, value or valueFrom: { secretKeyRef: { name, key } }, hosts?, headers?, paths? }] (ADR-0059)"
 	hintHarness    = "harness: { provider?, catalog?, env?, envFrom?, caBundle? }"
+	hintProvider   = "harness: { provider: { id, api, baseUrl?, apiKey?, contextWindow?, maxTokens?, models? } }"
 	hintCatalog    = "harness.catalog: { \"<provider id>\": { baseUrl } }"
 	hintSandbox    = "sandbox: { nodeSelector?, tolerations?, resources? }, in the shapes of the pod spec (ADR-0052)"
 	hintResources  = "{ limits: { memory?, cpu? } } with quantities above zero, such as \"2Gi\" and \"500m\" (ADR-0060)"
@@ -199,7 +200,7 @@ func decodeOperator(f field) Operator {
 func decodeHarness(f field) (out Harness) {
 	f.known(false, "provider", "catalog", "env", "envFrom", "caBundle")
 	if provider := f.at("provider"); provider.present {
-		out.Provider = decodeProvider(provider)
+		out.Provider = decodeProvider(provider.hinted(hintProvider))
 	}
 	catalog := f.at("catalog").hinted(hintCatalog)
 	for _, id := range sortedKeys(catalog.object()) {

@@ -86,6 +86,16 @@ func TestFieldErrors(t *testing.T) {
 	}
 }
 
+// What is wrong with a provider is told with the fields that one has.
+func TestProviderHint(t *testing.T) {
+	const tail = " — harness: { provider: { id, api, baseUrl?, apiKey?, contextWindow?, maxTokens?, models? } }"
+	for _, text := range []string{`{ api: "x" }`, `{ id: "a/b", api: "x" }`, `{ id: "x", api: "y", baseUrl: "nowhere" }`} {
+		if _, err := configured(t, "export default { harness: { provider: "+text+" } };", nil); err == nil || !strings.HasSuffix(err.Error(), tail) {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
 func TestPriorityClassesShape(t *testing.T) {
 	const tail = " — { control?, sandbox? }, each the name of an existing PriorityClass (ADR-0060)"
 	for text, want := range map[string]string{

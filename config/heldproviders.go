@@ -15,7 +15,7 @@ func checkProviderKey(p *problems, bound binding) {
 	checkValue(p, "harness.provider.apiKey", provider.APIKey)
 	const path, hint = "harness.provider.baseUrl", "an https url, because apiKey is sent there (ADR-0059)"
 	if why := baseURLProblem(provider.BaseURL); why != "" {
-		p.rule("R7", hintHarness, path, "%s", why)
+		p.rule("R7", hintProvider, path, "%s", why)
 		return
 	}
 	host, err := ParseHost(provider.BaseURL)

@@ -112,10 +112,10 @@ func checkProvider(p *problems) {
 		return
 	}
 	if provider.ID == "" || strings.Contains(provider.ID, "/") {
-		p.add(hintHarness, "harness.provider.id", "%q is none: text without \"/\", the part of a model before its first \"/\"", clip(provider.ID))
+		p.add(hintProvider, "harness.provider.id", "%q is none: text without \"/\", the part of a model before its first \"/\"", clip(provider.ID))
 	}
 	if why := baseURLProblem(provider.BaseURL); why != "" {
-		p.add(hintHarness, "harness.provider.baseUrl", "%s", why)
+		p.add(hintProvider, "harness.provider.baseUrl", "%s", why)
 	}
 }
 

@@ -7,7 +7,7 @@ func Codes() []string {
 		CodeAntiAffinity, CodeAntiAffinityDrain, CodeAntiAffinityRollout, CodeAPIDown, CodeBuilderUnreachable, CodeBundledImageOff, CodeConfigField, CodeConfigModule, CodeConfigMapMissing,
 		CodeDeployKeyMissing, CodeDeployKeyUnnamed, CodeDisruptionNone, CodeDisruptionNever, CodeDisruptionOverlap, CodeEmulation, CodeEscalation,
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
-		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeKernelModule,
+		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeInventory, CodeKernelModule,
 		CodeKindUnserved, CodeKitRegistry, CodeKubernetesFloor, CodeLiteralSecret, CodeLockHeld, CodeModelBusy, CodeModelDenied, CodeModelKeyReaches,
 		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceName, CodeNamespaceOwner,
 		CodeNamespaceTerminating, CodeNoBuilder, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoRoom, CodeNoRoomEver, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,

@@ -32,6 +32,14 @@ func (k DeployKey) URLs() []string {
 	return urls
 }
 
+// named is "repo A", or "repos A, B".
+func (k DeployKey) named() string {
+	if len(k.Repos) == 1 {
+		return "repo " + k.URLs()[0]
+	}
+	return "repos " + strings.Join(k.URLs(), ", ")
+}
+
 // DeployKeys looks for the Secrets with which the repositories that Workflows bind are cloned over ssh (source: reference, 7.10), each once, in
 // walk order. That the caller may not read one is kept with it; any other error ends the look.
 func DeployKeys(ctx context.Context, secrets SecretGetter, inst *config.Instance, namespace string) ([]DeployKey, error) {
@@ -111,11 +119,14 @@ func withoutKey(repo config.Repo) Finding {
 }
 
 func (r *secretReader) noDeployKey(key DeployKey) Finding {
-	fix := DeployKeyFix(r.namespace, key.Secret)
+	fix, verb := DeployKeyFix(r.namespace, key.Secret), "is"
+	if len(key.Repos) > 1 {
+		verb = "are"
+	}
 	return Finding{
 		Severity: Warn, Code: CodeDeployKeyMissing, Object: "Secret " + r.namespace + "/" + key.Secret,
-		Message: fmt.Sprintf("repo %s is cloned with the deploy key in Secret %q, which does not exist in namespace %q — a converge asks where it is to come from; or make one and give its public half, %s.pub, to the host: %s",
-			strings.Join(key.URLs(), ", "), key.Secret, r.namespace, key.Secret, fix),
+		Message: fmt.Sprintf("%s %s cloned with the deploy key in Secret %q, which does not exist in namespace %q — a converge asks where it is to come from; or make one and give its public half, %s.pub, to the host: %s",
+			key.named(), verb, key.Secret, r.namespace, key.Secret, fix),
 		Fix: fix,
 	}
 }
@@ -123,7 +134,7 @@ func (r *secretReader) noDeployKey(key DeployKey) Finding {
 func (r *secretReader) unseenDeployKey(key DeployKey) Finding {
 	return Finding{
 		Severity: Note, Code: CodeNotLookedAt, Object: "Secret " + r.namespace + "/" + key.Secret,
-		Message: fmt.Sprintf("nobody could say whether the deploy key of repo %s is there, so none is made: %v", strings.Join(key.URLs(), ", "), key.Unseen),
+		Message: fmt.Sprintf("nobody could say whether the deploy key of %s is there, so none is made: %v", key.named(), key.Unseen),
 	}
 }
 

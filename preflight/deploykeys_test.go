@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,9 @@ func testDeployKeys(t *testing.T, client kubernetes.Interface) {
 		if finding.Severity != preflight.Warn || finding.Fix == "" {
 			t.Errorf("%+v", finding)
 		}
+	}
+	if text := findings[0].Message; !strings.HasPrefix(text, "repos git@gone.test:a/b.git, ssh://git@gone.test/c/d are cloned with the deploy key") {
+		t.Errorf("got %s", text)
 	}
 	want := []string{"deploy-key-missing Secret keys/gone", "deploy-key-unnamed Repo token.test/a/b", "deploy-key-unnamed Repo other.test/a/b"}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
