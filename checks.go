@@ -84,6 +84,7 @@ type checking struct {
 	planning
 	facts  *preflight.SetFacts // workloads: what the cluster holds, read once
 	bounds *placement.Facts    // the quotas and LimitRanges of the namespace, read once
+	locked seenLock            // lock
 	failed map[string]bool     // looks that others can't stand on, by name
 	// unlooked are the looks that were left out, in their order.
 	unlooked []string
@@ -137,6 +138,7 @@ func (k *checking) looks() []lookStep {
 		{"assembly", []string{"objects"}, k.assembly},
 		{"quotas", []string{"objects", "workloads"}, k.quotaSums},
 		{"lock", []string{"home"}, k.lockHeld},
+		{"writes", []string{"home"}, k.writes},
 		{"leaving", []string{"home"}, k.leaving},
 		{"plan", []string{"home"}, func(context.Context) error { return k.plan.Err() }},
 		{"checks", []string{"home"}, k.further},
@@ -174,7 +176,7 @@ func (k *checking) all(ctx context.Context) error {
 
 // ofChecksAlone says that a converge does not make a look: what keeps a check from it stops no converge.
 func ofChecksAlone(look string) bool {
-	return slices.Contains([]string{"named classes", "workloads", "accounts", "sandboxes", "quotas", "lock", "leaving"}, look)
+	return slices.Contains([]string{"named classes", "workloads", "accounts", "sandboxes", "quotas", "lock", "writes", "leaving"}, look)
 }
 
 // home lets the others look where this user may not read the namespace: what they may see is their own affair, and that nobody knows whose it is

@@ -20,12 +20,17 @@ import (
 // nobody's. Whether this user may read it is the affair of the check of all rights.
 func (k *checking) lockHeld(ctx context.Context) error {
 	lease, err := k.cluster.client.CoordinationV1().Leases(k.cluster.namespace).Get(ctx, lockName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		k.locked.looked = true
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the lock %s/%s: %w", k.cluster.namespace, lockName, err)
 	}
+	k.locked = seenLock{looked: true, lease: lease}
 	who, since, held := apply.LockHolder(lease)
 	if !held || holder.Gone(who) {
 		return nil

@@ -49,7 +49,7 @@ var ErrLockLost = errors.New("the lock was lost")
 // reports to the process's log and can't fail at once.
 func Lock(ctx context.Context, client kubernetes.Interface, namespace, name, identity string, opts LockOptions) (held context.Context, release func(), err error) {
 	if opts.Duration <= 0 {
-		opts.Duration = 15 * time.Second
+		opts.Duration = defaultLock
 	}
 	opts.Duration = max(opts.Duration, time.Second)
 	l := &lease{
@@ -77,6 +77,8 @@ func Lock(ctx context.Context, client kubernetes.Interface, namespace, name, ide
 	}, nil
 }
 
+const defaultLock = 15 * time.Second
+
 // holderSeparator stands between the identity and what makes a holder unique.
 const holderSeparator = " #"
 
@@ -86,6 +88,7 @@ type lease struct {
 	holder          string
 	opts            LockOptions
 	events          *emitter
+	dryRun          []string // of every write; empty but for TryLock
 
 	mine *coordinationv1.Lease // as last written by this holder
 }
@@ -137,7 +140,7 @@ func (l *lease) isGone(now *coordinationv1.Lease) bool {
 }
 
 func (l *lease) create(ctx context.Context) error {
-	mine, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name}, Spec: l.spec(nil)}, metav1.CreateOptions{})
+	mine, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.name}, Spec: l.spec(nil)}, metav1.CreateOptions{DryRun: l.dryRun})
 	if err == nil {
 		l.mine = mine
 	}
@@ -148,7 +151,7 @@ func (l *lease) create(ctx context.Context) error {
 func (l *lease) take(ctx context.Context, now *coordinationv1.Lease) error {
 	next := now.DeepCopy()
 	next.Spec = l.spec(now.Spec.LeaseTransitions)
-	mine, err := l.leases.Update(ctx, next, metav1.UpdateOptions{})
+	mine, err := l.leases.Update(ctx, next, metav1.UpdateOptions{DryRun: l.dryRun})
 	if err == nil {
 		l.mine = mine
 	}

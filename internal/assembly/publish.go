@@ -86,7 +86,7 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 	}
 	next := old.after(current)
 	if pointer == nil || !reflect.DeepEqual(old, next) {
-		if err := p.point(ctx, pointer, next); err != nil {
+		if err := p.point(ctx, pointer, next, nil); err != nil {
 			return err
 		}
 	}
@@ -94,15 +94,15 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 	return nil
 }
 
-// point writes the pointer, if it is still the one that was read.
-func (p *ClusterPublisher) point(ctx context.Context, pointer *corev1.ConfigMap, next state) error {
+// point writes the pointer, if it is still the one that was read. dry is the request's dryRun.
+func (p *ClusterPublisher) point(ctx context.Context, pointer *corev1.ConfigMap, next state, dry []string) error {
 	configMaps := p.client.CoreV1().ConfigMaps(p.namespace)
 	if pointer == nil {
 		created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: names.AssemblyPointer, Namespace: p.namespace, Labels: p.labels}}
 		if err := next.write(created); err != nil {
 			return err
 		}
-		_, err := configMaps.Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err := configMaps.Create(ctx, created, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry})
 		if apierrors.IsAlreadyExists(err) {
 			return errRace
 		}
@@ -116,7 +116,7 @@ func (p *ClusterPublisher) point(ctx context.Context, pointer *corev1.ConfigMap,
 	if err := next.write(pointer); err != nil {
 		return err
 	}
-	_, err := configMaps.Update(ctx, pointer, metav1.UpdateOptions{FieldManager: fieldManager})
+	_, err := configMaps.Update(ctx, pointer, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return errRace
 	}
