@@ -14,7 +14,9 @@ import (
 	"golang.org/x/term"
 
 	"jr2.dev/jr2"
+	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/preflight"
 )
 
 // up holds the flags of `jr2 up`.
@@ -75,7 +77,24 @@ func (u *up) run(ctx context.Context) error {
 	u.askForKeys(ctx)
 	reach(&u.options, u.rules)
 	result, err := u.converge(ctx)
+	if lacksRight(err) {
+		err = pointed{err}
+	}
 	return end(ctx, out, result, err)
+}
+
+// pointed is a converge that ended for want of a right: the next one may be missing too, and a check names all.
+type pointed struct{ err error }
+
+func (p pointed) Error() string {
+	return p.err.Error() + "\n`jr2 check` names every right that is missing, and the smallest roles for an admin to give"
+}
+
+func (p pointed) Unwrap() error { return p.err }
+
+func lacksRight(err error) bool {
+	_, _, refused := preflight.RefusedRight(err)
+	return refused || apply.Classify(err) == apply.ClassEscalation
 }
 
 func (u *up) converge(ctx context.Context) (*jr2.Result, error) {

@@ -32,7 +32,7 @@ type stage struct {
 const interruptedLine = "error: interrupted — run it again to complete what was begun"
 
 func TestUp(t *testing.T) {
-	cluster := devcluster.ForTest(t, devcluster.Options{Context: "shared"})
+	cluster := devcluster.ForTest(t, devcluster.Options{Context: "shared", Users: []devcluster.User{{Name: "stranger"}}})
 	w := newWorkshop(t)
 	isolated(t) // after the starts: the executables of the cluster and the builder are kept in the home
 	config := cluster.Config()
@@ -41,6 +41,7 @@ func TestUp(t *testing.T) {
 	must(t, err)
 	s := &stage{cluster: cluster, client: client, ping: instances(t, "ping")}
 	t.Run("nobody to ask", s.testNobodyToAsk)
+	t.Run("without rights", s.testWithoutRights)
 	t.Run("text", s.testText)
 	t.Run("json", s.testJSON)
 	t.Run("a refusal in json", s.testRefusalInJSON)
@@ -92,6 +93,23 @@ func (s *stage) testNobodyToAsk(t *testing.T) {
 		t.Errorf("got %v, %s", err, stderr.String())
 	}
 	s.isAbsent(t, "unasked")
+}
+
+// testWithoutRights: who is refused for want of a right is pointed to the check that names them all, and nobody else is.
+func (s *stage) testWithoutRights(t *testing.T) {
+	const last = "`jr2 check` names every right that is missing, and the smallest roles for an admin to give"
+	kubeconfig, err := s.cluster.KubeconfigFor("stranger")
+	must(t, err)
+	run := newSession()
+	err = run.run(t.Context(), "up", s.ping, "--kubeconfig", kubeconfig, "-n", "stranger", "--yes")
+	if !apierrors.IsForbidden(err) || run.err.lastLine() != last || strings.Count(run.err.String(), "jr2 check") != 1 {
+		t.Errorf("got %v\n%s", err, run.err)
+	}
+	run.silent(t)
+	other := newSession()
+	if err := other.run(t.Context(), s.args("Not A Name", "--yes")...); err == nil || strings.Contains(other.err.String(), "jr2 check") {
+		t.Errorf("got %v\n%s", err, other.err)
+	}
 }
 
 func (s *stage) testText(t *testing.T) {
