@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +24,8 @@ func TryLock(ctx context.Context, client kubernetes.Interface, namespace, name, 
 	return tried(ref, write(ctx))
 }
 
-// TryInventory makes by dry run, after one read, a write of the ConfigMap that lists the objects of a set: a create, or an update that changes it as little
-// as one can. It asks nothing where it is there in parts. The error is an *ObjectError; nil also where somebody wrote it meanwhile.
+// TryInventory makes by dry run, after one read, a write of the ConfigMap that lists the objects of a set: a create of its
+// first part, or an update with the data that it has. The error is an *ObjectError; nil also where somebody wrote it meanwhile.
 func TryInventory(ctx context.Context, client kubernetes.Interface, set *Set) error {
 	inv, err := loadInventory(ctx, client, set)
 	if err != nil {
@@ -41,12 +40,7 @@ func TryInventory(ctx context.Context, client kubernetes.Interface, set *Set) er
 		_, err = inv.maps.Create(ctx, inv.object(InventoryName(set.Name), data), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return tried(inv.ref(), err)
 	}
-	if len(inv.head.Data[chunksKey]) > 0 {
-		return nil
-	}
-	data = maps.Clone(inv.head.Data)
-	data[recordsKey] += "\n" // a server lets an immutable ConfigMap be written that stays as it is
-	next := inv.object(inv.head.Name, data)
+	next := inv.object(inv.head.Name, inv.head.Data) // it is not immutable, which an immutable one refuses
 	next.ResourceVersion, next.UID = inv.head.ResourceVersion, inv.head.UID
 	_, err = inv.maps.Update(ctx, next, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	return tried(inv.ref(), err)
