@@ -85,7 +85,7 @@ func TestCheckOfARealBuilder(t *testing.T) {
 	w := theWorld(t, node("a"))
 	dir := folder(t, map[string]string{"jr2.config.ts": configOf(`registry: "127.0.0.1:1/team"`), "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM nowhere.example.test/x\n"})
 	named := func(o *jr2.Options) { o.BuildkitHost = daemon.Address }
-	if report := w.check(t, dir, preflight.Choice{}, into("check-real-builder"), named); strings.Contains(report.String(), "builder") {
+	if report := w.check(t, dir, preflight.Choice{}, into("check-real-buildkitd"), named); strings.Contains(report.String(), "builder") {
 		t.Errorf("got\n%s", report)
 	}
 	foreign := folder(t, map[string]string{"jr2.config.ts": configOf(`registry: "127.0.0.1:1/team", platforms: ["linux/amd64", "linux/arm64"]`), "workflows/hold.ts": hold("3Gi", "1"), "images/default/Dockerfile": "FROM nowhere.example.test/x\n"})
@@ -95,7 +95,7 @@ func TestCheckOfARealBuilder(t *testing.T) {
 	if !slices.Contains(offered.Platforms, "linux/arm64") { // another test may have registered an emulator by now
 		want = preflight.CodeEmulation
 	}
-	if got := refusing(w.check(t, foreign, preflight.Choice{}, into("check-real-builder"), named)); got != want {
+	if got := refusing(w.check(t, foreign, preflight.Choice{}, into("check-real-buildkitd"), named)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

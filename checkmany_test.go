@@ -126,7 +126,7 @@ func (p *person) follow(t *testing.T, f preflight.Finding) {
 	}
 	p.typed[f.Fix] = true
 	if isCommand(f.Fix) {
-		p.shell(t, f.Fix)
+		p.shell(t, strings.ReplaceAll(f.Fix, "=...", "=only-i-know")) // what only a person knows; as it stands it is no value
 		return
 	}
 	for form, edit := range p.edits() {
