@@ -87,7 +87,9 @@ func (k *checking) alsoMade() corev1.ResourceList {
 	if mint := k.plan.Mint; mint != nil && len(mint.Keys) == len(render.InstanceSecretKeys()) {
 		secrets++
 	}
-	if made := func(layer PlannedLayer) bool { return layer.Name == layerInstance && layer.Plan.Count(apply.WillLeave) == 0 }; slices.ContainsFunc(k.plan.Layers, made) {
+	if made := func(layer PlannedLayer) bool {
+		return layer.Name == layerInstance && layer.Plan.Count(apply.WillLeave) == 0
+	}; slices.ContainsFunc(k.plan.Layers, made) {
 		maps++ // the record of the set
 	}
 	if k.plan.Assembly.Publish {
