@@ -161,7 +161,7 @@ func ruleProviders() []heldRule {
 	both.Catalog = map[string]config.Catalog{"corp": {BaseURL: "https://gw.test"}}
 	return []heldRule{
 		{"R7 in the clear", holding(provider("http://llm.test", "hush")), "harness.provider.baseUrl", "in the clear", "https"},
-		{"R7 no url", holding(provider("ftp://llm.test", "hush")), "harness.provider.baseUrl", "is no https or http url", "provider?"},
+		{"R7 no url", holding(provider("ftp://llm.test", "hush")), "harness.provider.baseUrl", "is no https or http url", "provider: {"},
 		{"R7 no host", holding(provider("https://-llm.test", "hush")), "harness.provider.baseUrl", "is no host", "https"},
 		{"R7 of the catalog, no url", holding(catalog("openai", "gw.test")), "harness.catalog.openai.baseUrl", "is no https or http url", "baseUrl"},
 		{"R7 nowhere", holding(provider("", "hush")), "harness.provider.baseUrl", "is missing", "https"},

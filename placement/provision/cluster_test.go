@@ -181,7 +181,7 @@ func (s *site) create(object client.Object) {
 
 func (s *site) until(what string, done func() bool) {
 	s.Helper()
-	err := wait.PollUntilContextTimeout(s.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(s.Context(), 20*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		s.Fatalf("%s: %v", what, err)
 	}
