@@ -27,7 +27,7 @@ var shared *devcluster.Cluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // most of their time tests wait for the cluster
+	if err := flag.Set("test.parallel", "4"); err != nil { // most of their time tests wait for the cluster
 		panic(err)
 	}
 	os.Exit(func() int {
