@@ -2,13 +2,16 @@ package jr2_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"jr2.dev/jr2"
 	"jr2.dev/jr2/internal/names"
@@ -78,5 +81,9 @@ func (w *world) withoutOperator(t *testing.T) {
 	now := metav1.DeleteOptions{PropagationPolicy: &foreground}
 	deployments := w.client.AppsV1().Deployments(names.OperatorNamespace)
 	must(t, deployments.DeleteCollection(t.Context(), now, metav1.ListOptions{}))
+	must(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		left, err := deployments.List(ctx, metav1.ListOptions{})
+		return err == nil && len(left.Items) == 0, nil // a converge would wait for a minute only
+	}))
 	must(t, w.client.CoreV1().ConfigMaps(names.OperatorNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
