@@ -32,10 +32,7 @@ func quotaUse(pod *corev1.Pod) corev1.ResourceList {
 
 // quotaLimits are the bounds that a quota sets to this pod and to the objects that come with each; none when its scopes leave the pod out.
 func quotaLimits(quota *corev1.ResourceQuota, pod *corev1.Pod, objects corev1.ResourceList) []Limit {
-	use := corev1.ResourceList{}
-	if matches(quota, pod) {
-		use = quotaUse(pod)
-	}
+	use := QuotaUse(quota, pod)
 	if len(scopesOf(quota)) == 0 { // scopes select pods alone
 		use = withMissing(use, objects)
 	}

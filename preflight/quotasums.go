@@ -80,11 +80,10 @@ func (l *setLook) sumFor(quota *corev1.ResourceQuota, arrivals *Arrivals) corev1
 
 func addTimes(sum, each corev1.ResourceList, times int) {
 	for name, amount := range each {
-		total := sum[name]
-		for range times {
-			total.Add(amount)
-		}
-		sum[name] = total
+		amount = amount.DeepCopy()
+		amount.Mul(int64(times))
+		amount.Add(sum[name])
+		sum[name] = amount
 	}
 }
 

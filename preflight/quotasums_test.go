@@ -63,6 +63,7 @@ func TestQuotaSums(t *testing.T) {
 		want  string
 	}{
 		{"replicas", object("Deployment", "replicas: 3, "), counted(amounts("pods", "3"), amounts("pods", "1")), "pods: 3 more, 1 used of 3"},
+		{"as many as there can be", object("Deployment", "replicas: 2147483647, "), counted(amounts("pods", "3"), amounts("pods", "1")), "pods: 2147483647 more, 1 used of 3"},
 		{"room for all", object("Deployment", "replicas: 3, "), counted(amounts("pods", "4"), amounts("pods", "1")), ""},
 		{"a pod for each node", object("DaemonSet", ""), counted(amounts("count/pods", "1"), amounts("count/pods", "0")), "count/pods: 2 more"},
 		{"by defaults", object("StatefulSet", "replicas: 2, "), counted(amounts("limits.memory", "1536Mi"), amounts("limits.memory", "0")), "limits.memory: 2Gi more"},
