@@ -11,7 +11,6 @@ import (
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/render"
-	"jr2.dev/jr2/placement"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -35,7 +34,8 @@ func (p *planning) noteWaits(plan *apply.Plan) {
 			f.Severity, what = preflight.Refuse, "would be refused"
 		}
 		f.Message = fmt.Sprintf("%s %s: %s — %s", f.Object, what, word, f.Fix)
-		if fix := preflight.RaiseQuota(step.Ref.Namespace, word, others(words, word)...); fix != "" {
+		others := slices.DeleteFunc(slices.Clone(words), func(other string) bool { return other == word })
+		if fix := preflight.RaiseQuota(step.Ref.Namespace, word, others...); fix != "" {
 			f.Fix = fix
 			f.Message += ": " + fix
 		}
@@ -43,23 +43,13 @@ func (p *planning) noteWaits(plan *apply.Plan) {
 	}
 }
 
-func others(words []string, but string) []string {
-	var rest []string
-	for _, word := range words {
-		if word != but {
-			rest = append(rest, word)
-		}
-	}
-	return rest
-}
-
 // quotaSums looks whether the quotas of the namespace have room for all that a converge makes there. What the plan leaves as it is counts already.
 func (k *checking) quotaSums(ctx context.Context) error {
 	if k.homeless || k.facts == nil {
 		return nil
 	}
-	var bounds placement.Facts
-	if err := k.readBounds(ctx, &bounds); err != nil {
+	bounds, err := k.readBounds(ctx)
+	if err != nil {
 		return err
 	}
 	objs, err := k.outlined()
@@ -75,10 +65,8 @@ func (k *checking) quotaSums(ctx context.Context) error {
 
 // makes says that the plan makes an object that is not there.
 func (k *checking) makes(ref apply.Ref) bool {
-	return slices.ContainsFunc(k.plan.Layers, func(layer PlannedLayer) bool {
-		step, ok := layer.Plan.Step(ref)
-		return ok && (step.Intent == apply.WillCreate || step.WaitsForQuota() != "")
-	})
+	step, ok := k.planned(ref)
+	return ok && (step.Intent == apply.WillCreate || step.WaitsForQuota() != "")
 }
 
 // alsoMade counts what a converge makes beside the objects of its sets: at least so many.

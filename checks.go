@@ -61,11 +61,14 @@ func Check(ctx context.Context, opts Options, choice preflight.Choice) (*Report,
 		Version: ReportVersion, Instance: found.Instance, Context: found.Context, Namespace: found.Namespace, Kubernetes: found.Kubernetes,
 		Only: choice.Only, Skip: choice.Skip, Unlooked: run.unlooked, Findings: []preflight.Finding{},
 	}
+	for i, f := range found.Findings {
+		found.Findings[i] = ownPods(f)
+	}
 	lacking := false
 	for _, f := range distinct(found.Findings) {
 		if choice.Takes(f.Code) || run.ending[f] {
 			report.Findings = append(report.Findings, f)
-			lacking = lacking || f.Code == preflight.CodeRightMissing || f.Code == preflight.CodeEscalation
+			lacking = lacking || aboutRights(f)
 		}
 	}
 	report.Findings = sameCause(report.Findings)

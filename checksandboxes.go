@@ -33,9 +33,11 @@ func (k *checking) sandboxes(ctx context.Context) error {
 	}
 	facts := preflight.SandboxFacts{Facts: placement.Facts{Nodes: k.facts.Nodes, Pods: k.facts.Pods, Namespaces: k.namespaceLabels()}}
 	if !k.homeless {
-		if err := k.readBounds(ctx, &facts.Facts); err != nil {
+		bounds, err := k.readBounds(ctx)
+		if err != nil {
 			return err
 		}
+		facts.Quotas, facts.LimitRanges = bounds.Quotas, bounds.LimitRanges
 		facts.DryRun = k.facts.DryRun(k.cluster.namespace)
 	}
 	if slices.ContainsFunc(facts.Pods, func(pod corev1.Pod) bool { return warm.IsPlaceholder(&pod) }) {
@@ -50,17 +52,16 @@ func (k *checking) sandboxes(ctx context.Context) error {
 }
 
 // readBounds reads what bounds pods of the namespace. What this user may not read stays unknown: the dry run of the pod answers for it.
-func (k *checking) readBounds(ctx context.Context, into *placement.Facts) error {
+func (k *checking) readBounds(ctx context.Context) (*placement.Facts, error) {
 	if k.bounds == nil {
 		core := k.cluster.client.CoreV1()
 		read, err := placement.ReadFacts(ctx, placement.Sources{Quotas: core.ResourceQuotas(k.cluster.namespace), LimitRanges: core.LimitRanges(k.cluster.namespace)})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		k.bounds = read
 	}
-	into.Quotas, into.LimitRanges = k.bounds.Quotas, k.bounds.LimitRanges
-	return nil
+	return k.bounds, nil
 }
 
 func (k *checking) namespaceLabels() map[string]map[string]string {

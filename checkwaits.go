@@ -82,10 +82,18 @@ func (k *checking) spareRunning(ctx context.Context, findings []preflight.Findin
 
 // stays says that a converge would not write an object.
 func (k *checking) stays(o *unstructured.Unstructured) bool {
-	ref := apply.RefOf(o)
-	return slices.ContainsFunc(k.plan.Layers, func(layer PlannedLayer) bool {
-		return slices.ContainsFunc(layer.Plan.Steps, func(s apply.Step) bool { return s.Ref == ref && s.Intent == apply.WillLeave })
-	})
+	step, ok := k.planned(apply.RefOf(o))
+	return ok && step.Intent == apply.WillLeave
+}
+
+// planned is what the plan says of an object, whichever layer it is in.
+func (k *checking) planned(ref apply.Ref) (apply.Step, bool) {
+	for _, layer := range k.plan.Layers {
+		if step, ok := layer.Plan.Step(ref); ok {
+			return step, true
+		}
+	}
+	return apply.Step{}, false
 }
 
 // runs says that all pods that a workload is to have are there and available. One that can't be read is none.

@@ -6,13 +6,11 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/assembly"
 	"jr2.dev/jr2/internal/holder"
-	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -48,10 +46,8 @@ func (k *checking) tryDeployKeys(ctx context.Context) error {
 	missing, err := k.missingDeployKeys(ctx)
 	unseen := []error{err}
 	for _, key := range missing {
-		_, err := k.cluster.client.CoreV1().Secrets(key.Namespace).Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: key.Secret, Labels: k.labels()}, Type: corev1.SecretTypeOpaque,
-			Data: map[string][]byte{names.DeployKeyPrivate: []byte(standInKey), names.DeployKeyPublic: []byte(standInKey)},
-		}, metav1.CreateOptions{FieldManager: authorityManager, DryRun: []string{metav1.DryRunAll}})
+		secret := k.deployKeySecret(key.Secret, []byte(standInKey), []byte(standInKey))
+		_, err := k.cluster.client.CoreV1().Secrets(key.Namespace).Create(ctx, secret, metav1.CreateOptions{FieldManager: authorityManager, DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			ref := apply.Ref{Version: "v1", Kind: "Secret", Namespace: key.Namespace, Name: key.Secret}
 			unseen = append(unseen, k.refusedWrite(&apply.ObjectError{Ref: ref, Class: apply.Classify(err), Err: err}, "a new deploy key", false))

@@ -113,10 +113,7 @@ func (c *converge) keepDeployKey(ctx context.Context, chosen chosenKey) (kept bo
 	secrets := c.cluster.client.CoreV1().Secrets(chosen.Namespace)
 	private := []byte(chosen.pair.Private.Reveal())
 	for range deployKeyAttempts {
-		_, err = secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: chosen.Secret, Labels: c.labels()}, Type: corev1.SecretTypeOpaque,
-			Data: map[string][]byte{names.DeployKeyPrivate: private, names.DeployKeyPublic: []byte(chosen.pair.Public + "\n")},
-		}, metav1.CreateOptions{FieldManager: authorityManager})
+		_, err = secrets.Create(ctx, c.deployKeySecret(chosen.Secret, private, []byte(chosen.pair.Public+"\n")), metav1.CreateOptions{FieldManager: authorityManager})
 		if err == nil {
 			return true, nil
 		}
@@ -131,6 +128,13 @@ func (c *converge) keepDeployKey(ctx context.Context, chosen chosenKey) (kept bo
 		}
 	}
 	return false, err
+}
+
+func (c *converge) deployKeySecret(name string, private, public []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels()}, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{names.DeployKeyPrivate: private, names.DeployKeyPublic: public},
+	}
 }
 
 // deployKeyAttempts bounds how often a Secret that was there for a create and gone for a look is tried again.

@@ -255,7 +255,6 @@ func distinct(findings []preflight.Finding) []preflight.Finding {
 	}
 	kept := []preflight.Finding{}
 	for i, f := range findings {
-		f = ownPods(f)
 		if !seen[f] && (!aboutRights(f) || last[f.Object] == i) {
 			kept = append(kept, f)
 		}
