@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"jr2.dev/jr2/config"
 )
@@ -23,13 +22,7 @@ func faultyFields(err error) []string {
 
 // faulty says whether a field, one below it or one around it is at fault, so that nothing can stand on it.
 func (c *converge) faulty(field string) bool {
-	return slices.ContainsFunc(c.faults, func(path string) bool { return isField(path, field) || isField(field, path) })
-}
-
-// isField says whether a field is the one at path or below it; everything is below "".
-func isField(field, path string) bool {
-	rest, ok := strings.CutPrefix(field, path)
-	return ok && (path == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
+	return slices.ContainsFunc(c.faults, func(path string) bool { return config.IsWithin(path, field) || config.IsWithin(field, path) })
 }
 
 // standsOnFault says whether a look stands on a field that is at fault. The looks that are not here stand on no field, or leave out by themselves

@@ -96,7 +96,7 @@ func (f aField) wrongOfItsKind(t *testing.T) {
 			t.Errorf("%s: %.80v passes", f.path, value)
 		}
 		for _, err := range errs {
-			if !isWithin(err.Path, parentOf(f.path)) {
+			if !IsWithin(err.Path, parentOf(f.path)) {
 				t.Errorf("%s: %.80v is told of %s: %v", f.path, value, err.Path, err)
 			}
 			if len(err.Error()) > 2000 {

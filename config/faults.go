@@ -69,14 +69,14 @@ func (p *problems) add(hint, path, format string, args ...any) {
 
 // rule is add for a rule that has a name. A field that could not even be read is left out: what a rule says of it is an echo.
 func (p *problems) rule(rule, hint, path, format string, args ...any) {
-	if slices.ContainsFunc(p.inst.unread, func(broken string) bool { return isWithin(path, broken) }) {
+	if slices.ContainsFunc(p.inst.unread, func(broken string) bool { return IsWithin(path, broken) }) {
 		return
 	}
 	p.errs = append(p.errs, &FieldError{File: p.inst.File, Path: path, Problem: fmt.Sprintf(format, args...), Hint: hint, Rule: rule})
 }
 
-// isWithin says whether a field is the one at path, or below it. Everything is below the whole, whose path is empty.
-func isWithin(field, path string) bool {
+// IsWithin says whether a field, such as "secrets[0].hosts", is the one at path, or below it. Everything is below the whole, whose path is empty.
+func IsWithin(field, path string) bool {
 	rest, ok := strings.CutPrefix(field, path)
 	return ok && (path == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
 }
@@ -113,7 +113,7 @@ func placeOf(err error) (section, index int) {
 	if field.Path == "" {
 		return -1, -1
 	}
-	section = slices.IndexFunc(order, func(name string) bool { return isWithin(field.Path, name) })
+	section = slices.IndexFunc(order, func(name string) bool { return IsWithin(field.Path, name) })
 	if section < 0 {
 		section = len(order) - 1
 	}
