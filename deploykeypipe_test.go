@@ -33,7 +33,7 @@ func TestDeployKeyFromAPipe(t *testing.T) {
 		}
 	}
 	within("no writer", func() {
-		if _, err := source.Fingerprint(); err == nil || !strings.Contains(err.Error(), pipe+": it holds no private key") {
+		if _, err := source.Fingerprint(t.Context()); err == nil || !strings.Contains(err.Error(), pipe+": it holds no private key") {
 			t.Errorf("without a writer: %v", err)
 		}
 	})
@@ -64,7 +64,7 @@ func TestDeployKeyFromAPipe(t *testing.T) {
 	must(t, err)
 	within("a writer", func() {
 		time.AfterFunc(100*time.Millisecond, func() { writer.Close() }) //nolint:errcheck // the reader sees it
-		if got, err := source.Fingerprint(); err != nil || got != fingerprint {
+		if got, err := source.Fingerprint(t.Context()); err != nil || got != fingerprint {
 			t.Errorf("of a writer: %q, %v", got, err)
 		}
 	})

@@ -37,8 +37,8 @@ const maxKeyFile = 64 << 10
 // Fingerprint reads the key and returns its fingerprint, "SHA256:…", or "" for one that is yet to be generated. The error is what a converge would say
 // to this source; it matches ErrPassphrase for a key that is sealed, and ErrDeclined for the zero DeployKeySource. A key that fits is unsealed, in OpenSSH's
 // form or PEM, and Ed25519, ECDSA or RSA.
-func (s DeployKeySource) Fingerprint() (string, error) {
-	pair, err := s.read(context.Background())
+func (s DeployKeySource) Fingerprint(ctx context.Context) (string, error) {
+	pair, err := s.read(ctx)
 	if err != nil || pair == nil {
 		return "", err
 	}

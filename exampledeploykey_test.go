@@ -14,12 +14,12 @@ import (
 func ExampleOptions_deployKey() {
 	result, err := jr2.Converge(context.Background(), jr2.Options{
 		Dir: "path/to/instance", Yes: true, Events: jr2.Narrate(os.Stderr),
-		DeployKey: func(_ context.Context, request jr2.DeployKeyRequest) (jr2.DeployKeySource, error) {
+		DeployKey: func(ctx context.Context, request jr2.DeployKeyRequest) (jr2.DeployKeySource, error) {
 			if request.Secret != "jr2-git-ssh" {
 				return jr2.DeployKeySource{Generate: true}, nil
 			}
 			source := jr2.DeployKeySource{File: "/run/keys/deploy"}
-			if _, err := source.Fingerprint(); errors.Is(err, jr2.ErrPassphrase) {
+			if _, err := source.Fingerprint(ctx); errors.Is(err, jr2.ErrPassphrase) {
 				return jr2.DeployKeySource{Generate: true}, nil
 			}
 			return source, nil

@@ -60,7 +60,7 @@ type keyChoice struct {
 // ask shows the menu until a source does, or none is chosen.
 func (m keyMenu) ask(ctx context.Context, request jr2.DeployKeyRequest) (jr2.DeployKeySource, error) {
 	for {
-		choices, unfit := m.choices()
+		choices, unfit := m.choices(ctx)
 		fmt.Fprintf(m.out, "where is the key in Secret %q to come from?\n", request.Secret)
 		for i, choice := range choices {
 			fmt.Fprintf(m.out, "  %d  %s\n", i+1, choice.text)
@@ -80,7 +80,7 @@ func (m keyMenu) ask(ctx context.Context, request jr2.DeployKeyRequest) (jr2.Dep
 		if err != nil || source == (jr2.DeployKeySource{}) {
 			return source, err
 		}
-		if _, err := source.Fingerprint(); err == nil {
+		if _, err := source.Fingerprint(ctx); err == nil {
 			return source, nil
 		} else {
 			fmt.Fprintf(m.out, "that does not do: %v\n", err)
@@ -89,14 +89,14 @@ func (m keyMenu) ask(ctx context.Context, request jr2.DeployKeyRequest) (jr2.Dep
 }
 
 // choices are what can be chosen, and lines about keys of this machine that can't.
-func (m keyMenu) choices() (choices []keyChoice, unfit []string) {
+func (m keyMenu) choices(ctx context.Context) (choices []keyChoice, unfit []string) {
 	fixed := func(source jr2.DeployKeySource) func(context.Context) (jr2.DeployKeySource, error) {
 		return func(context.Context) (jr2.DeployKeySource, error) { return source, nil }
 	}
 	choices = []keyChoice{{"generate one that nothing else uses (recommended)", fixed(jr2.DeployKeySource{Generate: true})}}
 	for _, file := range filesOf(fromHome("~/.ssh")) {
 		source := jr2.DeployKeySource{File: file}
-		print, err := source.Fingerprint()
+		print, err := source.Fingerprint(ctx)
 		switch {
 		case err == nil:
 			choices = append(choices, keyChoice{file + " — " + print, fixed(source)})
@@ -168,40 +168,25 @@ const (
 // readKey reads a private key byte by byte, so that nothing after it is taken: to the end of the line that closes it, or Ctrl-D. Ctrl-C gives none. It
 // gives up when ctx ends, as readLine does.
 func readKey(ctx context.Context, in io.Reader) (string, error) {
-	type key struct {
-		text string
-		err  error
-	}
-	keys := make(chan key, 1)
-	go func() {
+	return untilDone(ctx, func() (string, error) {
 		var text []byte
 		one := make([]byte, 1)
 		for {
 			_, err := in.Read(one)
 			switch {
 			case errors.Is(err, io.EOF), err == nil && one[0] == ctrlD:
-				keys <- key{plainText(text), nil}
-				return
+				return plainText(text), nil
 			case err != nil:
-				keys <- key{"", err}
-				return
+				return "", err
 			case one[0] == ctrlC:
-				keys <- key{}
-				return
+				return "", nil
 			}
 			text = append(text, one[0])
 			if (one[0] == '\r' || one[0] == '\n') && closes(text) || len(text) > longestKey {
-				keys <- key{plainText(text), nil}
-				return
+				return plainText(text), nil
 			}
 		}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case read := <-keys:
-		return read.text, read.err
-	}
+	})
 }
 
 // closes says that the last line is the end of a private key.

@@ -77,7 +77,7 @@ func TestDeployKeyFlag(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, source, err)
 		}
 	}
-	if got, err := (jr2.DeployKeySource{File: fits}).Fingerprint(); err != nil || got != fingerprint {
+	if got, err := (jr2.DeployKeySource{File: fits}).Fingerprint(t.Context()); err != nil || got != fingerprint {
 		t.Errorf("got %s, %v", got, err)
 	}
 }

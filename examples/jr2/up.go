@@ -144,24 +144,32 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (str
 	return strings.TrimSpace(answer), err
 }
 
-// readLine reads one line, or what stands before the end, and gives up when ctx ends: a read of a terminal cannot be interrupted.
+// readLine reads one line, or what stands before the end, and gives up when ctx ends.
 func readLine(ctx context.Context, in io.Reader) (string, error) {
-	type line struct {
-		text string
-		err  error
-	}
-	lines := make(chan line, 1)
-	go func() {
+	return untilDone(ctx, func() (string, error) {
 		text, err := bufio.NewReader(in).ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
-		lines <- line{text, err}
+		return text, err
+	})
+}
+
+// untilDone waits for a read, or for the end of ctx: a read of a terminal cannot be interrupted, and goes on then with nobody to hear of it.
+func untilDone(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		text, err := read()
+		answers <- answer{text, err}
 	}()
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()
-	case read := <-lines:
-		return read.text, read.err
+	case got := <-answers:
+		return got.text, got.err
 	}
 }
