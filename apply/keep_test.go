@@ -44,7 +44,7 @@ func TestAnObjectThatSaysToKeepItStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	patch("live", `{"helm.sh/resource-policy":"keep"}`)   // nobody but the live object says so
+	patch("live", `{"helm.sh/resource-policy":"keep"}`)    // nobody but the live object says so
 	patch("taken-off", `{"helm.sh/resource-policy":null}`) // nobody but the last manifest says so
 	goes := map[string]bool{"not-a-word": true, "another-value": true}
 
