@@ -245,3 +245,79 @@ func TestSomebodyElsesMapOfTheRecordsNameIsLeftAlone(t *testing.T) {
 		t.Errorf("%v, %v", err, now.Data)
 	}
 }
+
+// A Namespace that leaves the set is deleted only when it is named, when the set made it, and when nothing else is in it.
+func TestANamespaceGoesOnlyWhenItIsTheSetsAlone(t *testing.T) {
+	t.Parallel()
+	home := newNamespace(t, nil)
+	short := home[len(home)-5:]
+	namespace := func(name string) string { return "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}" }
+	in := func(name string) string {
+		return strings.Replace(conf("inside", "x"), "namespace: NS", "namespace: "+name, 1)
+	}
+	alone, shared, joined := "alone-"+short, "shared-"+short, "joined-"+short
+	core := typed(t).CoreV1()
+	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: joined}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustApply(t, set(t, home, join(namespace(alone), in(alone), namespace(shared), in(shared), namespace(joined), in(joined))), apply.Options{})
+	if _, err := core.Secrets(shared).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+		t.Fatal(err)
+	}
+	opts := apply.Options{Prune: true}
+	refs := map[string]apply.Ref{}
+	for _, name := range []string{alone, shared, joined} {
+		refs[name] = apply.Ref{Version: "v1", Kind: "Namespace", Name: name}
+		opts.PruneData = append(opts.PruneData, refs[name])
+	}
+	p, out := mustPlan(t, set(t, home, conf("stays", "x")), opts), mustApply(t, set(t, home, conf("stays", "x")), opts)
+	for name, want := range map[string]apply.Action{alone: apply.Pruned, shared: apply.Kept, joined: apply.Kept} {
+		step, _ := p.Step(refs[name])
+		if planned := map[apply.Intent]apply.Action{apply.WillPrune: apply.Pruned, apply.WillKeep: apply.Kept}[step.Intent]; planned != want || out.Did(refs[name]) != want {
+			t.Errorf("%s: planned %q (%s), was %q, want %q", name, step.Intent, step.Why, out.Did(refs[name]), want)
+		}
+	}
+	if step, _ := p.Step(refs[shared]); !strings.Contains(step.Why, "Secret "+shared+"/theirs (kubectl-create)") {
+		t.Errorf("why it stays: %s", step.Why)
+	}
+	if _, err := core.Secrets(shared).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
+		t.Errorf("a stranger's Secret is gone: %v", err)
+	}
+}
+
+// Withdraw removes a set whole, data and record too, and nothing else.
+func TestWithdrawRemovesASetAndNothingElse(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	mustApply(t, set(t, ns, stack), apply.Options{})
+	mustApply(t, mustSet(t, "other", ns, conf("others", "x")), apply.Options{})
+	core := typed(t).CoreV1()
+	if _, err := core.Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dry, err := apply.Withdraw(t.Context(), config(t), "app", ns, apply.Options{DryRun: true})
+	if err != nil || dry.Count(apply.Pruned) == 0 {
+		t.Errorf("a dry run: %v, %+v", err, dry.Objects)
+	}
+	out, err := apply.Withdraw(t.Context(), config(t), "app", ns, apply.Options{})
+	if err != nil || out.Count(apply.Pruned)+out.Count(apply.Terminating) != dry.Count(apply.Pruned) {
+		t.Errorf("%v, %+v, a dry run %+v", err, out.Objects, dry.Objects)
+	}
+	maps, err := core.ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, m := range maps.Items {
+		left = append(left, m.Name)
+	}
+	if slices.Sort(left); !slices.Equal(left, []string{apply.InventoryName("other"), "kube-root-ca.crt", "others"}) {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := core.Secrets(ns).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
+		t.Errorf("a stranger's Secret is gone: %v", err)
+	}
+	if out, err := apply.Withdraw(t.Context(), config(t), "app", ns, apply.Options{}); err != nil || len(out.Objects) != 0 {
+		t.Errorf("the second time: %v, %+v", err, out.Objects)
+	}
+}
