@@ -41,6 +41,7 @@ type inventory struct {
 	head    *corev1.ConfigMap // as last read or written; nil when there is none
 	records map[Ref]record
 	release *release // as it is to be stored; nil when the set has no hooks
+	reading string   // as it is to be stored; see reading.text
 }
 
 const (
@@ -49,6 +50,7 @@ const (
 	recordsKey       = "inventory.json"
 	chunksKey        = "chunks.json"
 	releaseKey       = "release.json"
+	readingKey       = "reading.json"
 )
 
 type inventoryFile struct {
@@ -70,7 +72,7 @@ func loadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 }
 
 func (i *inventory) read(ctx context.Context) error {
-	i.head, i.records, i.release = nil, map[Ref]record{}, nil
+	i.head, i.records, i.release, i.reading = nil, map[Ref]record{}, nil, ""
 	head, err := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && Classify(err) == ClassNotFound {
 		return nil
@@ -114,8 +116,16 @@ func (i *inventory) read(ctx context.Context) error {
 			return i.unreadable(fmt.Errorf("the release in the inventory does not read: %w", err))
 		}
 	}
-	i.head = head
+	i.head, i.reading = head, head.Data[readingKey]
 	return nil
+}
+
+// lastReading is the reading that is stored; empty when there is none.
+func (i *inventory) lastReading() string {
+	if i.head == nil {
+		return ""
+	}
+	return i.head.Data[readingKey]
 }
 
 func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
@@ -150,7 +160,7 @@ func (i *inventory) holds(records map[Ref]record) bool {
 	if i.head == nil {
 		return len(records) == 0 && i.release == nil
 	}
-	return i.holdsRelease() && maps.Equal(records, i.records)
+	return i.holdsRelease() && i.reading == i.lastReading() && maps.Equal(records, i.records)
 }
 
 // write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
@@ -165,7 +175,7 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 			return err
 		}
 	}
-	texts, err := split(records, max(i.limit-len(kept), i.limit/2))
+	texts, err := split(records, max(i.limit-len(kept)-len(i.reading), i.limit/2))
 	if err != nil {
 		return err
 	}
@@ -190,6 +200,9 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 	}
 	if i.release != nil {
 		data[releaseKey] = string(kept)
+	}
+	if i.reading != "" {
+		data[readingKey] = i.reading
 	}
 	if i.head != nil && maps.Equal(i.head.Data, data) {
 		i.records = maps.Clone(records)

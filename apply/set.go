@@ -21,6 +21,8 @@ type Set struct {
 	Namespace string
 	// Objects are sorted by group, kind, namespace, name.
 	Objects []*unstructured.Unstructured
+
+	reading reading // of a set that Read made of directories
 }
 
 // ID is the identity of the set as its objects carry it: "<namespace>/<name>".
