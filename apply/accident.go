@@ -17,16 +17,19 @@ const (
 	accidentOfMost = 10
 )
 
-// An AccidentError is a prune that looks like an accident: it follows from less being read than at the last apply. Nothing was written.
-// Options.AllowPrune agrees to it, and Options.ConfirmPrune asks. Only a set that Read made of a Directory or a Kustomization is held
-// back, and only when something would go now. The doubts are:
+// An AccidentError is a prune that looks like an accident: it follows from less being read than at the last apply.
+// Nothing was written. Options.AllowPrune agrees to it, and Options.ConfirmPrune asks. Only a set that Read made of a
+// Directory or a Kustomization is held back, and only when something would go now. The doubts are:
 //
-//   - A file looks like a manifest, is not read (see Set.Unread), and holds one of the objects that go; or it is new since the last apply
-//     and holds one of their kind, or can't be made out. A file that was not read at the last apply either, and holds the same, is none.
-//   - A file gave objects at the last apply, is still there, and is not read now or gives none: it was emptied, a kustomization came into
-//     the directory, or none names it any more. A file that was removed is no doubt, and neither is one that gives fewer objects.
-//   - Nothing of what the set holds stays, though other objects come or no file of the last apply is read, so that it may be another
-//     directory, or the name of another set; this from 3 objects that go, or from one when the files tell it.
+//   - A file looks like a manifest, is not read (see Set.Unread), and holds one of the objects that go; or it is new
+//     since the last apply and holds one of their kind, or can't be made out. A file that was not read at the last
+//     apply either, and holds the same, is none.
+//   - A file gave objects at the last apply, is still there, and is not read now or gives none: it was emptied, a
+//     kustomization came into the directory, or none names it any more. A file that was removed is no doubt, and
+//     neither is one that gives fewer objects.
+//   - Nothing of what the set holds stays, though other objects come or no file of the last apply is read, so that it
+//     may be another directory, or the name of another set; this from 3 objects that go, or from one when the files
+//     tell it.
 //   - 10 objects or more go, and they are more than half.
 //
 // Namespaces and other kinds that hold data count neither as staying nor as going.
@@ -57,7 +60,8 @@ const (
 )
 
 func (e *AccidentError) Error() string {
-	return e.story() + "\nput back what is missing to where it is read (a kustomization lists it in resources), or agree to the deletion (Options.AllowPrune)"
+	return e.story() + "\nput what is missing where it is read (a kustomization lists it in resources), " +
+		"or agree to the deletion (Options.AllowPrune)"
 }
 
 // Question asks a person whether the objects are to be deleted.

@@ -10,8 +10,8 @@ import (
 // longestValue bounds a value in the text of a plan, in characters; the JSON form holds it whole.
 const longestValue = 120
 
-// WriteText writes the plan for a person: what it deletes and why that may be an accident, a line for each other object that is not unchanged,
-// the fields of it below, and the counts.
+// WriteText writes the plan for a person: what it deletes and why that may be an accident, a line for each other object
+// that is not unchanged, the fields of it below, and the counts.
 func (p *Plan) WriteText(w io.Writer) error {
 	_, err := io.WriteString(w, p.String())
 	return err

@@ -8,11 +8,13 @@ import (
 	"strconv"
 )
 
-// A reading is what the directories of a set gave when they were read, in the order of the sources. The inventory keeps that of the last
-// apply, so that the next one can tell an object that was taken out from one that is only not read any more.
+// A reading is what the directories of a set gave when they were read, in the order of the sources. The inventory keeps
+// that of the last apply, so that the next one can tell an object that was taken out from one that is only not read any
+// more.
 type reading []*folder
 
-// A folder is one directory that was read, or one kustomization. Paths in it are relative to the root of the source, with slashes.
+// A folder is one directory that was read, or one kustomization. Paths in it are relative to the root of the source,
+// with slashes.
 type folder struct {
 	name    string         // of the root, as the caller wrote it
 	objects map[string]int // how many objects each file gave that was read
@@ -27,12 +29,12 @@ type UnreadFile struct {
 	Why  string `json:"why"`  // why it is not read
 }
 
-// Unread lists the files that look like manifests and gave the set nothing, sorted within each source: files in sub-folders of a Directory, with
-// another extension, or that a kustomization does not name. A caller should tell them: whoever moved a manifest there expects it to be
-// applied. A set that was not made by Read has none.
+// Unread lists the files that look like manifests and gave the set nothing, sorted within each source: files in
+// sub-folders of a Directory, with another extension, or that a kustomization does not name. A caller should tell them:
+// whoever moved a manifest there expects it to be applied. A set that was not made by Read has none.
 //
-// At most 5000 entries are looked at in each source, 8 folders deep, 64 KiB of each file and 32 MiB in all; folders that begin with a dot,
-// node_modules, symbolic links, pipes and devices are passed over.
+// At most 5000 entries are looked at in each source, 8 folders deep, 64 KiB of each file and 32 MiB in all; folders
+// that begin with a dot, node_modules, symbolic links, pipes and devices are passed over.
 func (s *Set) Unread() []UnreadFile {
 	var all []UnreadFile
 	for _, p := range s.reading {
@@ -81,7 +83,8 @@ type notedPlace struct {
 	Cut    bool              `json:"cut,omitempty"`    // Unread is not all that there was
 }
 
-// text is what the inventory keeps of a reading. One that is too large is kept without the files that were not read, or not at all.
+// text is what the inventory keeps of a reading. One that is too large is kept without the files that were not read, or
+// not at all.
 func (r reading) text() (string, error) {
 	if r == nil {
 		return "", nil
@@ -107,8 +110,8 @@ func (r reading) text() (string, error) {
 	return string(raw), nil
 }
 
-// readNoted reads what text wrote. Whoever can write the ConfigMap can write anything there, so what is not understood counts as nothing
-// known, and no path leads out of the root.
+// readNoted reads what text wrote. Whoever can write the ConfigMap can write anything there, so what is not understood
+// counts as nothing known, and no path leads out of the root.
 func readNoted(text string) []notedPlace {
 	var noted notedReading
 	if len(text) > notedLimit || json.Unmarshal([]byte(text), &noted) != nil || noted.Version != notedVersion {
@@ -124,8 +127,8 @@ func readNoted(text string) []notedPlace {
 	return noted.Places
 }
 
-// noteReading has the inventory keep the reading of this run. One that leaves objects behind, because it does not prune, keeps the older
-// reading: the prune to come is to be judged by what was read when they were still of the set.
+// noteReading has the inventory keep the reading of this run. One that leaves objects behind, because it does not
+// prune, keeps the older reading: the prune to come is to be judged by what was read when they were still of the set.
 func (r *run) noteReading() (err error) {
 	if !r.opts.Prune {
 		for k := range r.inv.records {

@@ -79,9 +79,10 @@ func Objects(origin string, objs ...runtime.Object) Source {
 	}}
 }
 
-// Directory reads the files *.yaml, *.yml and *.json of a directory, in the order of the bytes of their names. Names that begin with a
-// dot are left out, and so are directories in it; Set.Unread tells what looks like a manifest there. A directory that holds a kustomization is built instead, as by Kustomization with
-// the directory itself as the root. A symbolic link is followed when it is relative and stays in the directory; any other is a Problem.
+// Directory reads the files *.yaml, *.yml and *.json of a directory, in the order of the bytes of their names. Names that
+// begin with a dot are left out, and so are directories in it; Set.Unread tells what looks like a manifest there. A
+// directory that holds a kustomization is built instead, as by Kustomization with the directory itself as the root. A
+// symbolic link is followed when it is relative and stays in the directory; any other is a Problem.
 func Directory(dir string) Source {
 	return Source{func() ([]document, []Problem, *folder) {
 		root, err := os.OpenRoot(dir)

@@ -28,7 +28,8 @@ type unreadFile struct {
 	whole bool
 }
 
-// sum tells two contents apart by the names of their objects. It goes to the inventory, so it must not depend on values of Secrets.
+// sum tells two contents apart by the names of their objects. It goes to the inventory, so it must not depend on values
+// of Secrets.
 func (u unreadFile) sum() string {
 	parts := [][]byte{}
 	if !u.whole {
@@ -45,7 +46,10 @@ func (u unreadFile) holding(refs []Ref) []Ref {
 	var held []Ref
 	for _, ref := range refs {
 		if slices.ContainsFunc(u.refs, func(r Ref) bool {
-			return r.Group == ref.Group && r.Kind == ref.Kind && r.Name == ref.Name && (r.Namespace == "" || r.Namespace == ref.Namespace)
+			if r.Namespace == "" {
+				r.Namespace = ref.Namespace
+			}
+			return r.key() == ref.key()
 		}) {
 			held = append(held, ref)
 		}
@@ -53,7 +57,8 @@ func (u unreadFile) holding(refs []Ref) []Ref {
 	return held
 }
 
-// mayHold says that the file can be where one of the objects went: it holds one of that kind, under whatever name, or could not be made out.
+// mayHold says that the file can be where one of the objects went: it holds one of that kind, under whatever name, or
+// could not be made out.
 func (u unreadFile) mayHold(refs []Ref) bool {
 	return !u.whole || slices.ContainsFunc(refs, func(ref Ref) bool {
 		return slices.ContainsFunc(u.refs, func(r Ref) bool { return r.Group == ref.Group && r.Kind == ref.Kind })
@@ -182,8 +187,9 @@ func (s *scan) head(at string) ([]byte, fs.FileInfo, error) {
 	return head, info, err
 }
 
-// looksLikeManifest says that one of the documents of a text begins with a key, or a brace, and has apiVersion and kind at its top. So a
-// page of prose or a program that quotes a manifest is none, and a template of one is. What kustomize alone reads is none either.
+// looksLikeManifest says that one of the documents of a text begins with a key, or a brace, and has apiVersion and kind
+// at its top. So a page of prose or a program that quotes a manifest is none, and a template of one is. What kustomize
+// alone reads is none either.
 func looksLikeManifest(text []byte) bool {
 	if bytes.IndexByte(text, 0) >= 0 {
 		return false

@@ -32,7 +32,11 @@ func unreadOf(t *testing.T, dir string, from apply.Source) []string {
 }
 
 func TestUnreadTellsManifestsThatAreNotRead(t *testing.T) {
-	const extension, folder, kustomize = "only *.yaml, *.yml and *.json are read, in small letters", "sub-folders are not read", "no kustomization names it"
+	const (
+		extension = "only *.yaml, *.yml and *.json are read, in small letters"
+		folder    = "sub-folders are not read"
+		kustomize = "no kustomization names it"
+	)
 	plain := manifest("x")
 	for _, tt := range []struct{ name, file, text, want string }{
 		{"in a folder", "apps/web.yaml", plain, folder},
@@ -85,12 +89,12 @@ func TestUnreadTellsManifestsThatAreNotRead(t *testing.T) {
 // What a kustomization refers to is read, in its bases too; what lies beside it there is not.
 func TestUnreadOfAKustomizationLooksIntoItsBases(t *testing.T) {
 	dir := layered(t, "transformers: [label.yaml]")
-	for file, text := range map[string]string{"base/left.yaml": manifest("left"), "prod/more/left.yaml": manifest("more"), "elsewhere/left.yaml": manifest("no")} {
+	for _, file := range []string{"base/left.yaml", "prod/more/left.yaml", "elsewhere/left.yaml"} {
 		at := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(at, []byte(manifest("left")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +108,9 @@ func TestUnreadOfAKustomizationLooksIntoItsBases(t *testing.T) {
 func TestUnreadIsBoundedInHostileFolders(t *testing.T) {
 	outside := tree(t, map[string]string{"secret.txt": manifest("secret")})
 	deep := strings.Repeat("d/", 20)
-	dir := tree(t, map[string]string{"read.yaml": manifest("read"), "sub/found.yaml": manifest("found"), deep + "web.yaml": manifest("deep"), "behind": manifest("behind")})
+	dir := tree(t, map[string]string{
+		"read.yaml": manifest("read"), "sub/found.yaml": manifest("found"), deep + "web.yaml": manifest("deep"), "behind": manifest("behind"),
+	})
 	for _, err := range []error{
 		syscall.Mkfifo(filepath.Join(dir, "pipe.txt"), 0o600),
 		syscall.Mkfifo(filepath.Join(dir, "sub", "pipe"), 0o600),
@@ -123,7 +129,8 @@ func TestUnreadIsBoundedInHostileFolders(t *testing.T) {
 		}
 	}
 	got := unreadOf(t, dir, apply.Directory(dir))
-	if len(got) != 2 || !strings.HasSuffix(got[0], `odd\x1b[31m\n.txt": only *.yaml, *.yml and *.json are read, in small letters`) || got[1] != "sub/found.yaml: sub-folders are not read" {
+	odd := `odd\x1b[31m\n.txt": only *.yaml, *.yml and *.json are read, in small letters`
+	if len(got) != 2 || !strings.HasSuffix(got[0], odd) || got[1] != "sub/found.yaml: sub-folders are not read" {
 		t.Errorf("got %q", got)
 	}
 

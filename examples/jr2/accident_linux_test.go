@@ -9,7 +9,8 @@ import (
 	"jr2.dev/jr2/apply"
 )
 
-// TestAPruneThatLooksLikeAnAccidentIsAskedAbout: who sits at a terminal is asked, with the list, and has nothing deleted by any other answer than yes.
+// TestAPruneThatLooksLikeAnAccidentIsAskedAbout: who sits at a terminal is asked, with the list, and has nothing
+// deleted by any other answer than yes.
 func TestAPruneThatLooksLikeAnAccidentIsAskedAbout(t *testing.T) {
 	s := newMovedSet(t)
 	answer := func(keys string) (*session, error) {

@@ -16,7 +16,8 @@ import (
 	"jr2.dev/jr2/internal/devcluster"
 )
 
-// A movedSet is a directory of two ConfigMaps that was applied; then the file of one was moved into a folder. Field case F46.
+// A movedSet is a directory of two ConfigMaps that was applied; then the file of one was moved into a folder. Field
+// case F46.
 type movedSet struct {
 	cluster *devcluster.Cluster
 	client  kubernetes.Interface
@@ -63,21 +64,25 @@ func (s *movedSet) holdsWeb(t *testing.T) bool {
 	return err == nil
 }
 
-// TestAPruneThatLooksLikeAnAccident: with nobody to ask, the command notes what is not read, refuses with the flag that agrees, and deletes nothing.
+// TestAPruneThatLooksLikeAnAccident: with nobody to ask, the command notes what is not read, refuses with the flag that
+// agrees, and deletes nothing.
 func TestAPruneThatLooksLikeAnAccident(t *testing.T) {
 	s := newMovedSet(t)
 	file := filepath.Join(s.dir, "apps", "web.yaml")
 	note := "note: " + file + " looks like a manifest and is not read: sub-folders are not read\n"
 	doubt := file + ": it looks like a manifest of ConfigMap shelf/web and is not read: sub-folders are not read\n"
+	plan := "DELETES 1 object:\nprune       ConfigMap shelf/web\nwhich looks like an accident:\n            " + doubt
+	const flag = " — with --allow-prune\n"
 	var accident *apply.AccidentError
 	for _, more := range [][]string{nil, {"--plan"}} {
 		run := newSession()
 		err := s.apply(t, run, more...)
-		if text := run.err.String(); !errors.As(err, &accident) || !strings.Contains(text, note) || !strings.Contains(text, doubt) || !strings.HasSuffix(text, " — with --allow-prune\n") {
+		text := run.err.String()
+		if !errors.As(err, &accident) || !strings.Contains(text, note) || !strings.Contains(text, doubt) || !strings.HasSuffix(text, flag) {
 			t.Errorf("%v: got %v\n%s", more, err, run.err)
 		}
-		if plan := run.out.String(); more != nil && !strings.HasPrefix(plan, "DELETES 1 object:\nprune       ConfigMap shelf/web\nwhich looks like an accident:\n            "+doubt) {
-			t.Errorf("the plan: %s", plan)
+		if more != nil && !strings.HasPrefix(run.out.String(), plan) {
+			t.Errorf("got the plan %s", run.out)
 		}
 		run = newSession()
 		err = s.apply(t, run, append(more, "-o", "json")...)
@@ -118,13 +123,14 @@ func TestAPruneThatLooksLikeAnAccident(t *testing.T) {
 // TestUnreadFilesAreToldInBounds: a large folder that is not read does not fill the screen.
 func TestUnreadFilesAreToldInBounds(t *testing.T) {
 	files := make([]apply.UnreadFile, 12)
+	const rest = "note: and 2 more files look like manifests and are not read"
 	for _, output := range []string{"text", "json"} {
 		s := newSession()
 		p, err := newApplyPrinter(output, Streams{Out: s.out, Err: s.err})
 		must(t, err)
 		p.unread(files)
 		p.unread(nil)
-		if text := len(s.err.lines()); output == "text" && (text != 11 || s.err.lastLine() != "note: and 2 more files look like manifests and are not read") {
+		if text := len(s.err.lines()); output == "text" && (text != 11 || s.err.lastLine() != rest) {
 			t.Errorf("got %s", s.err)
 		}
 		if output == "json" && (strings.Count(s.out.lastLine(), `"path"`) != 10 || !strings.HasSuffix(s.out.lastLine(), `"more":2}`)) {
