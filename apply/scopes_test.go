@@ -223,7 +223,7 @@ func TestANamespaceOfAKustomizationIsNoPartOfAnIdentity(t *testing.T) {
 	files := func(namespace string) map[string]string {
 		return map[string]string{
 			"kustomization.yaml": namespace + "resources: [kind.yaml, tenant.yaml, conf.yaml]\n",
-			"kind.yaml":          clusterCRD(group, "Tenant"),
+			"kind.yaml":          strings.Replace(clusterCRD(group, "Tenant"), "{n: ", `{"n": `, 1), // n is a boolean to who reads YAML as kubectl does
 			"tenant.yaml":        "apiVersion: " + group + "/v1\nkind: Tenant\nmetadata: {name: one}\n",
 			"conf.yaml":          strings.ReplaceAll(conf("conf", "x"), "NS", ns),
 		}
