@@ -154,7 +154,7 @@ func (h *history) afterWrite(d deal, was, now *sight, t *thing) {
 			h.fault("%s is written, and the run may not take it over: its owner is %q, %s made it", h.say(was.slot), t.owner, t.maker)
 		}
 	}
-	if t.maker == stranger && t.owner == "" && !d.takes && lostAValue(was, now) {
+	if t.owner != d.side.id() && !d.takes && lostAValue(was, now) {
 		h.fault("a value of %s, which %s made, is replaced, and nobody named its manager", h.say(was.slot), t.maker)
 	}
 	if taken {

@@ -18,11 +18,14 @@ import (
 	"jr2.dev/jr2/apply"
 )
 
-// A cut ends a run at one of its requests.
+// A cut is what befalls a run at one of its requests.
 type cut struct {
-	at      int64 // from 1; 0 for none
-	arrived bool  // the server got the request, and the answer was lost
+	at      int64  // from 1; 0 for none
+	arrived bool   // the server got the request, and the answer was lost
+	instead func() // what others do right before the request; the run goes on. Nil for a run that is killed.
 }
+
+func (c cut) kills() bool { return c.at > 0 && c.instead == nil }
 
 // cutOff is the configuration of the code under test, and says whether the cut was reached.
 func (h *history) cutOff(c cut, kill func()) (*rest.Config, func() bool) {
@@ -31,7 +34,10 @@ func (h *history) cutOff(c cut, kill func()) (*rest.Config, func() bool) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {
 			n := count.Add(1)
-			if c.at == 0 || n < c.at {
+			if n == c.at && c.instead != nil {
+				c.instead()
+			}
+			if !c.kills() || n < c.at {
 				return next.RoundTrip(r)
 			}
 			if n == c.at && c.arrived {
@@ -58,7 +64,7 @@ func (h *history) options(d deal) apply.Options {
 		opts.AdoptFrom = []string{h.other(d.side).id()}
 	}
 	if d.takes {
-		opts.Conflicts.TakeFrom = []string{"kubectl", "helm", "kubectl-applies", "helm-applies"}
+		opts.Conflicts.TakeFrom = []string{"kubectl", "helm", "kubectl-applies", "helm-applies", apply.DefaultFieldManager}
 	}
 	for _, s := range d.named {
 		opts.PruneData = append(opts.PruneData, h.ref(s))
@@ -89,7 +95,7 @@ type ran struct {
 	plan    *apply.Plan
 	outcome *apply.Outcome
 	err     error
-	killed  bool
+	met     bool // its cut was reached
 }
 
 // run carries a deal out. One that is not cut off is planned first.
@@ -105,14 +111,14 @@ func (h *history) run(ctx context.Context, d deal, c cut, byPlan bool) ran {
 	var r ran
 	if d.withdraws {
 		r.outcome, r.err = apply.Withdraw(ctx, cfg, d.side.name, d.side.place, opts)
-		r.killed = reached()
+		r.met = reached()
 		return r
 	}
 	set := h.set(d)
-	if c.at == 0 {
+	if !c.kills() {
 		var err error
 		if r.plan, err = apply.MakePlan(ctx, cfg, set, opts); err != nil {
-			h.fault("no plan: %v", err)
+			h.fault("no plan: %v", err) // it only looks
 		}
 	}
 	if r.plan != nil && byPlan {
@@ -120,7 +126,7 @@ func (h *history) run(ctx context.Context, d deal, c cut, byPlan bool) ran {
 	} else {
 		r.outcome, r.err = apply.Apply(ctx, cfg, set, opts)
 	}
-	r.killed = reached()
+	r.met = reached()
 	return r
 }
 
@@ -158,7 +164,7 @@ func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 			return "the object is of no other set"
 		}
 	case errors.As(err, &conflict):
-		if was, t := seen(conflict.Ref); was == nil || !t.touched {
+		if was, t := seen(conflict.Ref); was == nil || !t.touched && (t.owner == d.side.id() || d.takes || was.object.GetKind() != "Secret") {
 			return "no stranger wrote the object"
 		}
 	case errors.As(err, &removal):
@@ -218,8 +224,8 @@ func (h *history) sayDeal(d deal, c cut, byPlan bool) string {
 		text string
 	}{
 		{!d.prune && !d.withdraws, "without pruning"}, {d.adopt, "adopting"}, {d.adoptFrom, "adopting from the other set"}, {d.takes, "taking fields"},
-		{!d.allowPrune && !d.withdraws, "not agreeing to an accident"}, {c.at > 0 && !c.arrived, fmt.Sprintf("killed before request %d", c.at)},
-		{c.at > 0 && c.arrived, fmt.Sprintf("killed after request %d", c.at)},
+		{!d.allowPrune && !d.withdraws, "not agreeing to an accident"}, {c.kills() && !c.arrived, fmt.Sprintf("killed before request %d", c.at)},
+		{c.kills() && c.arrived, fmt.Sprintf("killed after request %d", c.at)}, {c.instead != nil, fmt.Sprintf("met at request %d", c.at)},
 	} {
 		if flag.on {
 			b.WriteString(", " + flag.text)

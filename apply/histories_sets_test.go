@@ -21,6 +21,9 @@ func (h *history) applies(ctx context.Context, v view) view {
 		h.edit(side)
 	}
 	d := h.offer(side, v)
+	if h.chance(15) {
+		return h.races(ctx, v, d, h.chance(40))
+	}
 	return h.carry(ctx, v, d, h.cut(20), h.chance(40))
 }
 

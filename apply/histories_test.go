@@ -272,20 +272,41 @@ func (h *history) withdraws(ctx context.Context, v view, side *side, c cut) view
 func (h *history) carry(ctx context.Context, v view, d deal, c cut, byPlan bool) view {
 	h.t.Helper()
 	h.tell("%s", h.sayDeal(d, c, byPlan))
+	step := len(h.told) - 1
 	r := h.run(ctx, d, c, byPlan)
-	h.told[len(h.told)-1] += "\n      → " + h.sayOutcome(r)
+	h.told[step] += "\n      → " + h.sayOutcome(r)
 	now := h.look(ctx)
-	h.afterRun(d, v, now, r.err == nil && !r.killed)
-	if !r.killed {
-		h.explained(d, v, now, r.err)
+	h.afterRun(d, v, now, r.err == nil && !r.met)
+	d.side.refused = r.err != nil
+	if r.met {
+		return now
 	}
-	if !r.killed && r.err == nil {
+	h.explained(d, v, now, r.err)
+	if r.err == nil {
 		h.tellsKept(d, v, r.outcome)
 	}
-	if !r.killed && r.plan != nil {
+	if r.plan != nil {
 		h.samePlan(r, v)
 	}
-	d.side.refused = r.err != nil && !r.killed
+	return now
+}
+
+// races runs a deal while strangers are at work: right before one of its requests they do something.
+func (h *history) races(ctx context.Context, v view, d deal, byPlan bool) view {
+	h.t.Helper()
+	c := cut{at: int64(1 + h.random.IntN(60))} // of the plan and of the run
+	c.instead = func() {
+		now := h.look(ctx)
+		h.afterRun(d, v, now, false)
+		v = h.intervenes(ctx, now)
+	}
+	h.tell("%s", h.sayDeal(d, c, byPlan))
+	step := len(h.told) - 1
+	r := h.run(ctx, d, c, byPlan)
+	h.told[step] += "\n      → " + h.sayOutcome(r)
+	now := h.look(ctx)
+	h.afterRun(d, v, now, r.err == nil && !r.met)
+	d.side.refused = r.err != nil
 	return now
 }
 
@@ -301,6 +322,7 @@ func (h *history) ends(ctx context.Context, v view) {
 	first := h.random.IntN(2)
 	for _, i := range []int{first, 1 - first} {
 		v = h.withdraws(ctx, v, h.sides[i], cut{})
+		v = h.withdraws(ctx, v, h.sides[i], cut{}) // what Kubernetes held for a moment is forgotten by the next run
 		if h.sides[i].refused {
 			h.fault("the set %s can't be withdrawn", h.sides[i].name)
 		}
