@@ -28,7 +28,6 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/event":               "",
 		"internal/names":               "",
 		"internal/holder":              "",
-		"internal/mutation":            "",
 		"internal/narrate":             "internal/event internal/seed",
 		"internal/pki":                 "",
 		"internal/sshkey":              "config",

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -46,6 +45,7 @@ type run struct {
 	kinds  map[string]bool // that the set brings
 	inv    *inventory
 	live   *live
+	scopes scopes
 
 	keeping sync.Mutex // the inventory is written by one at a time
 
@@ -59,30 +59,40 @@ type run struct {
 
 func newRun(cfg *rest.Config, set *Set, opts Options) (*run, error) {
 	opts = opts.withDefaults()
-	r := &run{set: set, opts: opts, events: &emitter{fn: opts.Events}, wanted: map[Ref]bool{}, kinds: kindsOf(set.Objects)}
+	r := &run{opts: opts, events: &emitter{fn: opts.Events}, live: newLive()}
 	r.retry = retrier{limits: opts.Retry, events: r.events}
-	r.live = newLive()
-	r.results = make([]ObjectResult, len(set.Objects))
-	r.orders = make([]order, len(set.Objects))
-	err := onAllProcessors(len(set.Objects), func(i int) (err error) {
-		r.orders[i], err = newOrder(set.Objects[i], set, opts.Shared)
-		return err
-	})
-	if err != nil {
+	if err := r.take(set); err != nil {
 		return nil, err
-	}
-	for _, o := range r.orders {
-		r.asked = append(r.asked, o.want)
-		r.wanted[o.ref.key()] = true
 	}
 	if opts.Shared {
 		if err := noHooks(r.orders); err != nil {
 			return nil, err
 		}
 	}
-	r.waves = schedule(r.orders)
+	var err error
 	r.cluster, err = connect(cfg, r.events)
 	return r, err
+}
+
+// take makes the set the one that is applied, and schedules it.
+func (r *run) take(set *Set) error {
+	r.set, r.kinds = set, kindsOf(set.Objects)
+	r.results = make([]ObjectResult, len(set.Objects))
+	r.orders = make([]order, len(set.Objects))
+	err := onAllProcessors(len(set.Objects), func(i int) (err error) {
+		r.orders[i], err = newOrder(set.Objects[i], set, r.opts.Shared)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.asked, r.wanted = nil, map[Ref]bool{}
+	for _, o := range r.orders {
+		r.asked = append(r.asked, o.want)
+		r.wanted[o.ref.key()] = true
+	}
+	r.waves = schedule(r.orders)
+	return nil
 }
 
 // look reads what the run has to know, and writes nothing.
@@ -98,7 +108,7 @@ func (r *run) look(ctx context.Context) error {
 
 // write does what is to be done.
 func (r *run) write(ctx context.Context) error {
-	if err := r.checkOwners(); err != nil {
+	if err := r.checkOwners(ctx); err != nil {
 		return err
 	}
 	if err := r.announce(ctx); err != nil {
@@ -139,16 +149,15 @@ func (r *run) loadInventory(ctx context.Context) error {
 func (r *run) readCluster(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return r.loadInventory(ctx) })
-	var wanted []Ref
-	for _, o := range r.orders {
-		wanted = append(wanted, o.ref)
-	}
-	lookErr := r.lookAt(ctx, wanted)
+	lookErr := r.lookAtSet(ctx)
 	if err := g.Wait(); err != nil {
 		return err // most likely the reason of the other too
 	}
-	if lookErr != nil || !r.opts.Prune {
+	if lookErr != nil {
 		return lookErr
+	}
+	if err := r.identifyRecords(ctx); err != nil || !r.opts.Prune {
+		return err
 	}
 	var former []Ref
 	for k, rec := range r.inv.records {
@@ -159,23 +168,31 @@ func (r *run) readCluster(ctx context.Context) error {
 	return r.lookAt(ctx, former)
 }
 
-// checkOwners refuses the whole set, before the first write, when another set holds one of its objects.
-func (r *run) checkOwners() error {
-	var errs []error
-	for _, o := range r.orders {
-		if now := r.live.get(o.ref); now != nil {
-			errs = append(errs, r.ownedByOther(o.ref, now))
-		}
+// lookAtSet looks at the objects of the set, once it is known what each of them is.
+func (r *run) lookAtSet(ctx context.Context) error {
+	if err := r.identify(ctx); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	wanted := make([]Ref, len(r.orders))
+	for i, o := range r.orders {
+		wanted[i] = o.ref
+	}
+	return r.lookAt(ctx, wanted)
 }
 
-// ownedByOther is an *OwnedError when the live object carries the mark of another set and is not to be taken over.
-func (r *run) ownedByOther(ref Ref, now *metav1.PartialObjectMetadata) error {
-	if owner := now.Annotations[SetAnnotation]; !r.opts.Adopt && owner != "" && owner != r.set.ID() {
-		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
-	}
-	return nil
+// checkOwners refuses the whole set, before the first write, when one of its objects is somebody else's.
+func (r *run) checkOwners(ctx context.Context) error {
+	return r.each(len(r.orders), func(i int) error {
+		o := r.orders[i]
+		now := r.live.get(o.ref)
+		if now == nil || o.pos.isHook() && now.Annotations[SetAnnotation] == "" { // of a hook it shows when it is to run
+			return nil
+		}
+		if err := r.claim(o.ref, now); err != nil {
+			return err
+		}
+		return r.keepsValues(ctx, o, now)
+	})
 }
 
 // announce writes the inventory before the objects: all that may exist from now on. When the set brings its own namespace, that is
@@ -192,7 +209,7 @@ func (r *run) announce(ctx context.Context) error {
 	more := !r.inv.holdsRelease()
 	for _, o := range r.orders {
 		if _, ok := r.records[o.ref.key()]; !ok {
-			rec := record{Ref: o.ref}
+			rec := record{Ref: o.ref, Made: r.live.get(o.ref) == nil, Keep: keepMarkOf(o.body, false)}
 			if o.mints() {
 				rec = unreadRecord(rec, o) // a run that is cut off leaves it known for a minted Secret, which stays though nobody may read it
 			}
@@ -240,6 +257,9 @@ func (r *run) applyIndex(ctx context.Context, i int) error {
 	r.mu.Lock()
 	r.results[i] = result
 	if rec.Kind != "" {
+		was := r.records[rec.key()]
+		sameObject := was.UID == "" || was.UID == rec.UID
+		rec.Made = result.Action == Created || result.Action == Recreated || was.Made && sameObject
 		r.records[rec.key()] = rec
 	}
 	r.mu.Unlock()

@@ -155,7 +155,14 @@ func TestDriftIsFound(t *testing.T) {
 					t.Fatal(k.kind, err)
 				}
 			}
-			opts := apply.Options{Conflicts: apply.Conflicts{TakeFrom: []string{"kubectl-edit", "hand", "other", "before-first-apply", apply.DefaultFieldManager}}}
+			foreign := slices.Contains([]string{"the mark removed", "recreated by hand", "recreated from a whole copy"}, tt.name)
+			if foreign { // somebody took it over, or made another one: that is not put right unasked
+				_, err := apply.Apply(t.Context(), config(t), s, apply.Options{})
+				if unowned := (*apply.UnownedError)(nil); !errors.As(err, &unowned) {
+					t.Fatalf("without adoption: %v", err)
+				}
+			}
+			opts := apply.Options{Adopt: foreign, Conflicts: apply.Conflicts{TakeFrom: []string{"kubectl-edit", "hand", "other", "before-first-apply", apply.DefaultFieldManager}}}
 			looked := 0 // objects that the metadata did not show to be as asked
 			cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 				if r.Method == http.MethodPatch {

@@ -47,13 +47,15 @@ type OwnedError struct {
 }
 
 func (e *OwnedError) Error() string {
-	return fmt.Sprintf("%s belongs to the set %s, not to %s; remove it from one of them", e.Ref, e.Owner, e.Set)
+	return fmt.Sprintf("%s belongs to the set %s, not to %s; remove it from one of them, or take it over (Options.AdoptFrom)", e.Ref, e.Owner, e.Set)
 }
 
 // An InventoryError is an inventory that is there and can't be read: somebody changed it, or another release of this engine wrote it.
 type InventoryError struct {
 	Ref     Ref // the ConfigMap
 	Version int // that of the other release; 0 when that is not what is wrong
+	// Foreign says that the ConfigMap is no inventory of the set: somebody else has its name.
+	Foreign bool
 	Err     error
 }
 

@@ -34,13 +34,16 @@ func TestF10TheCaseItself(t *testing.T) {
 				ref := apply.RefOf(a.Objects[0])
 				kept := func(when string) {
 					t.Helper()
-					p := mustPlan(t, a, apply.Options{Adopt: adopt})
+					p := mustPlan(t, a, apply.Options{AdoptFrom: []string{ns + "/b"}})
 					step, _ := p.Step(ref)
 					for _, f := range step.Fields {
 						t.Errorf("%s it has lost %s", when, f)
 					}
 				}
-				opts := apply.Options{Prune: true, PruneData: []apply.Ref{ref}, Adopt: adopt}
+				opts := apply.Options{Prune: true, PruneData: []apply.Ref{ref}}
+				if adopt {
+					opts.AdoptFrom = []string{ns + "/a", ns + "/b"}
+				}
 				mustApply(t, a, opts)
 				out, err := apply.Apply(t.Context(), config(t), b, opts)
 				var owned *apply.OwnedError
@@ -56,7 +59,7 @@ func TestF10TheCaseItself(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				opts.Adopt = false
+				opts.AdoptFrom = nil
 				if out := mustApply(t, none, opts); out.Count(apply.Pruned) != 0 {
 					t.Errorf("b stopped rendering it, and deleted it: %+v", out.Objects)
 				}

@@ -136,7 +136,7 @@ func TestWhatWasMadeAgainByACutOffRunIsPruned(t *testing.T) {
 			err = maps.Delete(t.Context(), name, metav1.DeleteOptions{})
 		}
 		if err == nil {
-			_, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: was.Annotations}}, metav1.CreateOptions{})
+			_, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: was.Annotations}}, metav1.CreateOptions{FieldManager: apply.DefaultFieldManager})
 		}
 		if err != nil {
 			t.Fatal(err)

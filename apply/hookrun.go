@@ -75,11 +75,8 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 	mark := now.GetAnnotations()
 	switch {
 	case now.GetDeletionTimestamp() != nil:
-	case mark[SetAnnotation] != r.set.ID() && !r.opts.Adopt:
-		if mark[SetAnnotation] != "" {
-			return false, final{&OwnedError{Ref: o.ref, Owner: mark[SetAnnotation], Set: r.set.ID()}}
-		}
-		return false, final{&ObjectError{Ref: o.ref, Class: ClassAlreadyExists, Err: errForeignHook}}
+	case !r.marked(now):
+		return false, final{r.foreignHook(o.ref, now)}
 	case mark[releaseAnnotation] == body.GetAnnotations()[releaseAnnotation]:
 		if s, _ := r.opts.Ready.status(now); !s.Failed && (!s.Done || h.phase != SyncFail) {
 			r.noteHook(o, now)
@@ -89,7 +86,15 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 	return false, r.deleteHook(ctx, at, o.ref, now, true)
 }
 
-var errForeignHook = errors.New("a hook is made anew for each release, and what has its name is of no set; delete it, or adopt it")
+// foreignHook is why a hook can't be made while an object of somebody else has its name: it would have to be deleted.
+func (r *run) foreignHook(ref Ref, now metav1.Object) error {
+	if owner := now.GetAnnotations()[SetAnnotation]; owner != "" && owner != r.set.ID() {
+		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+	}
+	return &ObjectError{Ref: ref, Class: ClassAlreadyExists, Err: errForeignHook}
+}
+
+var errForeignHook = errors.New("a hook is made anew for each release, and what has its name is not of this set; give the hook another name, or delete what has it")
 
 // deleteHook deletes exactly that object: a workload in the foreground, so that it is gone when its pods are.
 func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref Ref, now *unstructured.Unstructured, wait bool) error {
@@ -244,7 +249,7 @@ func (r *run) dropHook(ctx context.Context, ref Ref) error {
 // madeAsHook says that a live object was made as a hook of this set.
 func (r *run) madeAsHook(now metav1.Object) bool {
 	mark := now.GetAnnotations()
-	return mark[SetAnnotation] == r.set.ID() && mark[releaseAnnotation] != ""
+	return r.marked(now) && mark[releaseAnnotation] != ""
 }
 
 // settleResult keeps what happened to an object. A hook that ran in one of its phases ran; one that runs in none is told once.

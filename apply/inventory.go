@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,10 @@ type record struct {
 	Entry string `json:"entry,omitempty"`
 	// Seen is the object's state when it was seen to be as asked; see seenOf. It is empty when the time in Entry was well over by then.
 	Seen string `json:"seen,omitempty"`
+	// Made says that this set made the object, and did not find it.
+	Made bool `json:"made,omitempty"`
+	// Keep is the mark by which the manifest says that the object is not to be deleted when it leaves; see keepMarkOf.
+	Keep string `json:"keep,omitempty"`
 }
 
 // An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is
@@ -39,6 +44,7 @@ type inventory struct {
 	limit int // bytes of records in one object
 
 	head    *corev1.ConfigMap // as last read or written; nil when there is none
+	parts   map[string]types.UID // of the ConfigMaps that hold the records, when those do not fit into the head
 	records map[Ref]record
 	release *release // as it is to be stored; nil when the set has no hooks
 }
@@ -70,13 +76,16 @@ func loadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 }
 
 func (i *inventory) read(ctx context.Context) error {
-	i.head, i.records, i.release = nil, map[Ref]record{}, nil
+	i.head, i.parts, i.records, i.release = nil, map[string]types.UID{}, map[Ref]record{}, nil
 	head, err := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && Classify(err) == ClassNotFound {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if head.Annotations[SetAnnotation] != i.set.ID() {
+		return &InventoryError{Ref: i.ref(), Foreign: true, Err: i.foreign(head)}
 	}
 	texts := []string{head.Data[recordsKey]}
 	if raw := head.Data[chunksKey]; raw != "" {
@@ -93,6 +102,7 @@ func (i *inventory) read(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
+			i.parts[name] = chunk.UID
 			texts = append(texts, chunk.Data[recordsKey])
 		}
 	}
@@ -119,6 +129,12 @@ func (i *inventory) read(ctx context.Context) error {
 }
 
 func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
+
+// foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
+func (i *inventory) foreign(found *corev1.ConfigMap) error {
+	return fmt.Errorf("ConfigMap %s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it",
+		found.Name, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "))
+}
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {
 	var names []string
@@ -170,12 +186,6 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 		return err
 	}
 	data := map[string]string{recordsKey: texts[0]}
-	var old []string
-	if i.head != nil {
-		if old, err = chunkNames(i.head); err != nil {
-			return err
-		}
-	}
 	var names []string
 	if len(texts) > 1 {
 		for _, text := range texts {
@@ -195,22 +205,70 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 		i.records = maps.Clone(records)
 		return nil
 	}
-	for n, name := range names {
-		_, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{})
-		if err != nil && Classify(err) != ClassAlreadyExists {
-			return err
-		}
+	old := i.parts
+	if i.parts, err = i.writeParts(ctx, names, texts); err != nil {
+		return err
 	}
 	if err := i.writeHead(ctx, data); err != nil {
 		return err
 	}
 	i.records = maps.Clone(records)
-	for _, name := range old { // a part that stays behind is only a small waste
-		if !slices.Contains(names, name) {
-			_ = i.maps.Delete(ctx, name, metav1.DeleteOptions{})
+	for name, uid := range old { // a part that stays behind is only a small waste
+		if _, used := i.parts[name]; !used {
+			_ = i.maps.Delete(ctx, name, exactly(uid))
 		}
 	}
 	return nil
+}
+
+// writeParts stores the records that do not fit into the head. A part is named by its content: one that is there already is the same.
+func (i *inventory) writeParts(ctx context.Context, names, texts []string) (map[string]types.UID, error) {
+	parts := map[string]types.UID{}
+	for n, name := range names {
+		part, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{})
+		if Classify(err) == ClassAlreadyExists {
+			part, err = i.maps.Get(ctx, name, metav1.GetOptions{})
+			if err == nil && (part.Annotations[SetAnnotation] != i.set.ID() || part.Data[recordsKey] != texts[n]) {
+				ref := i.ref()
+				ref.Name = name
+				err = &InventoryError{Ref: ref, Foreign: true, Err: i.foreign(part)}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts[name] = part.UID
+	}
+	return parts, nil
+}
+
+// remove deletes the inventory, the head first: without it nobody reads the parts.
+func (i *inventory) remove(ctx context.Context) error {
+	if i.head == nil {
+		return nil
+	}
+	err := i.maps.Delete(ctx, i.head.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &i.head.UID, ResourceVersion: &i.head.ResourceVersion},
+	})
+	switch Classify(err) {
+	case ClassNone, ClassNotFound:
+	case ClassStale:
+		return fmt.Errorf("%w: %w", ErrInventoryMoved, err)
+	default:
+		return err
+	}
+	for name, uid := range i.parts {
+		if err := i.maps.Delete(ctx, name, exactly(uid)); err != nil && Classify(err) != ClassNotFound && Classify(err) != ClassStale {
+			return err
+		}
+	}
+	i.head = nil
+	return nil
+}
+
+// exactly deletes the object with that UID and no other of its name.
+func exactly(uid types.UID) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
 func (i *inventory) writeHead(ctx context.Context, data map[string]string) error {

@@ -189,5 +189,5 @@ func (r *run) seen(ctx context.Context, ref Ref) error {
 	if now == nil {
 		return nil
 	}
-	return r.ownedByOther(ref, now)
+	return r.claim(ref, now)
 }

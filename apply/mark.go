@@ -59,7 +59,7 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 	return ord, nil
 }
 
-func (o order) isSecret() bool { return o.ref.Group == "" && o.ref.Kind == "Secret" }
+func (o order) isSecret() bool { return o.ref.isSecret() }
 
 func annotate(o *unstructured.Unstructured, key, value string) {
 	a := o.GetAnnotations()
@@ -135,7 +135,7 @@ const settledAfter = 10 * time.Second
 
 // newRecord is what the inventory keeps of an object that is as asked. A Secret's want lies on the Secret.
 func (o order) newRecord(m metav1.Object, manager string) record {
-	rec := record{Ref: o.ref, UID: m.GetUID(), Entry: entryOf(m, manager)}
+	rec := record{Ref: o.ref, UID: m.GetUID(), Entry: entryOf(m, manager), Keep: keepMarkOf(o.body, false)}
 	if !o.isSecret() {
 		rec.Want = o.want
 	}

@@ -25,17 +25,19 @@ func (r *run) adopts(now metav1.Object) bool {
 	if r.opts.Shared {
 		return entryOf(now, r.opts.FieldManager) == ""
 	}
-	return now.GetAnnotations()[SetAnnotation] != r.set.ID()
+	return !r.marked(now)
 }
 
 // clientSide lists the managers of an object, in the order of names, whose fields become this set's when it adopts the object: see
 // Conflicts.Migrate.
-func (r *run) clientSide(now metav1.Object) []string {
+func (r *run) clientSide(ref Ref, now metav1.Object) []string {
 	names := r.opts.Conflicts.Migrate
 	switch {
 	case r.madeAsHook(now):
 		names = []string{r.opts.FieldManager} // it was a hook, which is created and not applied
 	case !r.adopts(now):
+		return nil
+	case names == nil && ref.isSecret(): // no value changes hands without being named
 		return nil
 	case names == nil:
 		names = []string{kubectlApply}
@@ -60,7 +62,7 @@ func (r *run) migrate(ctx context.Context, at metadata.ResourceInterface, ref Re
 	if now == nil || now.DeletionTimestamp != nil {
 		return nil
 	}
-	managers := r.clientSide(now)
+	managers := r.clientSide(ref, now)
 	if len(managers) == 0 {
 		return nil
 	}
@@ -96,7 +98,7 @@ func (r *run) migrate(ctx context.Context, at metadata.ResourceInterface, ref Re
 		}
 		r.live.put(ref, again)
 		if again != nil {
-			if err := r.ownedByOther(ref, again); err != nil {
+			if err := r.claim(ref, again); err != nil {
 				return final{err}
 			}
 		}
@@ -116,7 +118,7 @@ func (r *run) migrationOf(before *unstructured.Unstructured) (*migration, error)
 	if before == nil {
 		return nil, nil
 	}
-	managers := r.clientSide(before)
+	managers := r.clientSide(RefOf(before), before)
 	if len(managers) == 0 {
 		return nil, nil
 	}

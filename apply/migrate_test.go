@@ -92,7 +92,7 @@ func TestClientSideApplyIsMigrated(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := set(t, ns, byUs)
-			p := mustPlan(t, s, apply.Options{})
+			p := mustPlan(t, s, apply.Options{Adopt: true})
 			text := p.String()
 			for _, want := range []string{"adopt       ConfigMap " + ns + "/conf", `data.a: "1" -> "9"`, `data.b: "2" -> (absent)`, `metadata.annotations["jr2.dev/set"]: (absent) -> `,
 				"metadata.labels.gone: ", `spec.ports[name="admin"]: `, `spec.sessionAffinity: "ClientIP" -> "None"`, `spec.minReadySeconds: 7 -> (absent)`,
@@ -101,7 +101,7 @@ func TestClientSideApplyIsMigrated(t *testing.T) {
 					t.Errorf("the plan lacks %s\n%s", want, text)
 				}
 			}
-			dry := mustApply(t, s, apply.Options{DryRun: true})
+			dry := mustApply(t, s, apply.Options{DryRun: true, Adopt: true})
 			out, err := p.Apply(t.Context(), config(t))
 			if err != nil || out.Count(apply.Configured) != 3 || dry.Count(apply.Configured) != 3 {
 				t.Fatalf("%v\n%+v\n%+v\n%s", err, out.Objects, dry.Objects, text)
@@ -152,10 +152,10 @@ func TestWhatIsNotMigrated(t *testing.T) {
 			}
 		}
 	}
-	conflict("none to migrate", apply.Options{Conflicts: apply.Conflicts{Migrate: []string{}}}, "kubectl-client-side-apply")
+	conflict("none to migrate", apply.Options{Adopt: true, Conflicts: apply.Conflicts{Migrate: []string{}}}, "kubectl-client-side-apply")
 	edit("conf", "kubectl-edit")
-	conflict("a person's edit", apply.Options{}, "kubectl-edit")
-	mustApply(t, s, apply.Options{Conflicts: apply.Conflicts{TakeFrom: []string{"kubectl-edit"}}})
+	conflict("a person's edit", apply.Options{Adopt: true}, "kubectl-edit")
+	mustApply(t, s, apply.Options{Adopt: true, Conflicts: apply.Conflicts{TakeFrom: []string{"kubectl-edit"}}})
 	edit("conf", "kubectl-client-side-apply")
 	conflict("later", apply.Options{}, "kubectl-client-side-apply")
 }
@@ -178,9 +178,9 @@ func TestMigrationIsSafeAgainstARace(t *testing.T) {
 		})
 		var err error
 		if planned {
-			_, err = mustPlan(t, s, apply.Options{}).Apply(t.Context(), cfg)
+			_, err = mustPlan(t, s, apply.Options{Adopt: true}).Apply(t.Context(), cfg)
 		} else {
-			_, err = apply.Apply(t.Context(), cfg, s, apply.Options{})
+			_, err = apply.Apply(t.Context(), cfg, s, apply.Options{Adopt: true})
 		}
 		if moved := new(apply.MovedError); planned {
 			if !asMoved(err, &moved) {

@@ -275,8 +275,9 @@ func TestMintIntoASecretThatExists(t *testing.T) {
 	fails := func(name string, want any) {
 		t.Helper()
 		was := vaultNow(t, ns)
-		_, err := apply.Apply(t.Context(), config(t), s, apply.Options{})
-		p := mustPlan(t, s, apply.Options{})
+		adopt := apply.Options{Adopt: true}
+		_, err := apply.Apply(t.Context(), config(t), s, adopt)
+		p := mustPlan(t, s, adopt)
 		if !errors.As(err, want) || !errors.As(p.Err(), want) || strings.Contains(err.Error()+p.String(), "hush") {
 			t.Errorf("%s: %v; the plan: %v", name, err, p.Err())
 		}
@@ -299,7 +300,10 @@ func TestMintIntoASecretThatExists(t *testing.T) {
 	fails("an empty key", &empty)
 
 	make(nil, false, kept)
-	wantMint(t, mustApply(t, s, apply.Options{}), ns, apply.Minted, "sign, sign.pub")
+	if _, err := apply.Apply(t.Context(), config(t), s, apply.Options{}); !errors.As(err, new(*apply.UnownedError)) || len(vaultNow(t, ns).Data) != 1 {
+		t.Errorf("without adoption: %v", err)
+	}
+	wantMint(t, mustApply(t, s, apply.Options{Adopt: true}), ns, apply.Minted, "sign, sign.pub")
 	now := vaultNow(t, ns)
 	if now.Annotations[apply.SetAnnotation] != s.ID() || string(now.Data["KEY"]) != "hush-of-a-hand" {
 		t.Error("it did not get the mark, or lost its value")
@@ -311,10 +315,10 @@ func TestMintIntoASecretThatExists(t *testing.T) {
 	}
 
 	make(nil, false, now.Data)
-	if step, _ := mustPlan(t, s, apply.Options{}).Step(vaultRef(ns)); step.Intent != apply.WillAdopt {
+	if step, _ := mustPlan(t, s, apply.Options{Adopt: true}).Step(vaultRef(ns)); step.Intent != apply.WillAdopt {
 		t.Errorf("%+v", step)
 	}
-	wantMint(t, mustApply(t, s, apply.Options{}), ns, apply.Configured, "")
+	wantMint(t, mustApply(t, s, apply.Options{Adopt: true}), ns, apply.Configured, "")
 	wantMint(t, mustApply(t, s, apply.Options{Verify: apply.VerifyFull}), ns, apply.Unchanged, "")
 }
 

@@ -123,7 +123,7 @@ func TestA04RacersMakeOneValue(t *testing.T) {
 	var makers atomic.Int64
 	for i := range 8 {
 		wg.Go(func() {
-			out, err := apply.Apply(t.Context(), config(t), s, apply.Options{Shared: i > 1}) // two of them keep an inventory
+			out, err := apply.Apply(t.Context(), config(t), s, apply.Options{Shared: i > 1, Adopt: true}) // two of them keep an inventory
 			if err != nil && !errors.Is(err, apply.ErrInventoryMoved) {
 				t.Error(err)
 			}
@@ -135,12 +135,13 @@ func TestA04RacersMakeOneValue(t *testing.T) {
 		t.Errorf("%d made values", makers.Load())
 	}
 	now := vaultNow(t, ns)
-	if out := mustApply(t, s, apply.Options{}); out.Did(vaultRef(ns)) == apply.Minted || len(now.Data) != 3 {
+	if out := mustApply(t, s, apply.Options{Adopt: true}); out.Did(vaultRef(ns)) == apply.Minted || len(now.Data) != 3 {
 		t.Errorf("%+v, %d keys", out.Objects, len(now.Data))
 	}
 }
 
-// A Secret that somebody makes between the look and the create keeps what they put there, and gets what it lacks. Field case F28.
+// A Secret that somebody makes between the look and the create is left alone; adopted, it keeps what they put there, and gets what it lacks. Field
+// case F28.
 func TestMintYieldsToWhoIsFaster(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -165,10 +166,14 @@ func TestMintYieldsToWhoIsFaster(t *testing.T) {
 				}
 				return next.RoundTrip(r)
 			})
-			out, err := apply.Apply(t.Context(), cfg, set(t, ns, vault("{KEY: hex, more: hex}", "")), apply.Options{})
-			if err != nil {
-				t.Fatal(err)
+			s := set(t, ns, vault("{KEY: hex, more: hex}", ""))
+			if _, err := apply.Apply(t.Context(), cfg, s, apply.Options{}); !errors.As(err, new(*apply.UnownedError)) {
+				t.Fatalf("without adoption: %v", err)
 			}
+			if now := vaultNow(t, ns); len(now.Data) != len(tt.theirs) || len(now.Annotations) != 0 {
+				t.Error("it was written though nobody asked for its adoption")
+			}
+			out := mustApply(t, s, apply.Options{Adopt: true})
 			wantMint(t, out, ns, map[bool]apply.Action{true: apply.Configured, false: apply.Minted}[tt.why == ""], tt.why)
 			now := vaultNow(t, ns)
 			for k, v := range tt.theirs {
@@ -197,7 +202,7 @@ func TestMintLeavesAnotherSetsSecret(t *testing.T) {
 		}
 		return next.RoundTrip(r)
 	})
-	_, err = apply.Apply(t.Context(), cfg, set(t, ns, vault("KEY: hex", "")), apply.Options{})
+	_, err = apply.Apply(t.Context(), cfg, set(t, ns, vault("KEY: hex", "")), apply.Options{Adopt: true})
 	var owned *apply.OwnedError
 	if !errors.As(err, &owned) || owned.Owner != "else/where" || len(vaultNow(t, ns).Data) != 0 {
 		t.Errorf("%v", err)

@@ -27,7 +27,10 @@ func (r *run) mintStep(ctx context.Context, o order) Step {
 		return r.triedMint(ctx, o, s, rec)
 	}
 	s.uid = now.UID
-	if err := r.ownedByOther(o.ref, now); err != nil {
+	if err := r.claim(o.ref, now); err != nil {
+		if errors.As(err, new(*UnownedError)) {
+			s.Fields = r.readMint(ctx, o, s, rec).Fields // what an adoption would add
+		}
 		return s.fails(WillConflict, err)
 	}
 	switch {

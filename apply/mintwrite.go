@@ -99,7 +99,7 @@ func (r *run) mintage(o order, absent bool) *mintage {
 	}
 	m.allow = func(now *corev1.Secret) error {
 		if now != nil {
-			if err := r.ownedByOther(o.ref, &metav1.PartialObjectMetadata{ObjectMeta: now.ObjectMeta}); err != nil {
+			if err := r.claim(o.ref, now); err != nil {
 				return final{err}
 			}
 		}
@@ -186,8 +186,9 @@ func (g *minted) result(ref Ref, before bool) ObjectResult {
 // tellMint leaves the server's words out of an error where they may quote a value.
 func (r *run) tellMint(ctx context.Context, o order, err error) error {
 	var own *OwnedError
+	var unowned *UnownedError
 	var moved *movedObject
-	if errors.As(err, &own) || errors.As(err, &moved) {
+	if errors.As(err, &own) || errors.As(err, &unowned) || errors.As(err, &moved) {
 		return err
 	}
 	var mint *MintError

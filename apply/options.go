@@ -4,7 +4,9 @@ import "time"
 
 // Options say how Apply works; the zero Options is ready for use: it prunes nothing, fails on conflicts and bounds every retry.
 type Options struct {
-	// Prune deletes what the inventory lists and the set no longer holds.
+	// Prune deletes what the inventory lists and the set no longer holds: only what carries the mark of the set as this engine wrote it, and
+	// nothing that says to keep it (the annotations of Argo CD, Helm, Flux, cli-utils and kapp). Custom resources, and what is held by
+	// finalizers of others, go first; what may serve them goes when they are gone, and stays with a *RemovalError after Ready.Timeout.
 	Prune bool
 	// PruneData names objects of kinds that hold data (PersistentVolumeClaim, PersistentVolume, Namespace,
 	// CustomResourceDefinition, Secret with data) that Prune may delete; without that they are kept. Versions are not compared.
@@ -12,8 +14,15 @@ type Options struct {
 	// Shared is for objects that outlive every set or belong to several: they get no owner mark, the set keeps no inventory, and
 	// nothing is pruned. A set with hooks can't be shared.
 	Shared bool
-	// Adopt takes over objects that carry the mark of another set; without it they are an *OwnedError.
+	// Adopt takes objects into the set that are there and that no set made; without it each of them is an *UnownedError. A Namespace needs no
+	// adoption: it is joined, and never deleted by a set that did not make it. Of a Secret no value is replaced, unless Conflicts.TakeFrom
+	// names its manager. Hooks are never adopted, because they are deleted for each release.
 	Adopt bool
+	// AdoptFrom lists other sets, by their ID ("<namespace>/<name>"), whose objects are taken over; that of any other set is an *OwnedError.
+	AdoptFrom []string
+	// Kin are labels by which a set knows its own objects that carry no mark, because an earlier release or another program made them for
+	// it: an object with all of them needs no adoption. None when empty.
+	Kin map[string]string
 	// Conflicts decides about fields that another manager owns.
 	Conflicts Conflicts
 	// Concurrency bounds the requests in flight; 16 when 0.
@@ -31,8 +40,8 @@ type Options struct {
 	Verify Verification
 	// Recreate lists kinds, as "Job.batch", whose objects may be deleted and made again when the server says that a field which is to
 	// change is immutable; so may an object whose annotation argocd.argoproj.io/sync-options has Replace=true or Force=true. Anything else
-	// is an *ImmutableError, and so is an object of no set unless Adopt is set, and whatever holds data: claims, volumes, namespaces,
-	// definitions, Secrets, and StatefulSets whose claims go with them.
+	// is an *ImmutableError, and so is an object that is not the set's yet, one that says to keep it, and whatever holds data: claims,
+	// volumes, namespaces, definitions, Secrets, and StatefulSets whose claims go with them.
 	Recreate []string
 	// Hooks says when the hooks of the set run.
 	Hooks HookRuns
@@ -45,6 +54,8 @@ type Options struct {
 
 	// sumWork is how often the sum of a set with a Secret is hashed; the constant when 0. Tests that apply one set many times take less.
 	sumWork int
+	// withdraw deletes what holds data too: all of the set goes, because that was asked for.
+	withdraw bool
 }
 
 // Verification is a way to tell that an object needs no write.

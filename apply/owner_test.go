@@ -45,7 +45,7 @@ func TestTwoSetsDoNotTakeEachOthersObjects(t *testing.T) {
 			}
 			mustApply(t, of("a", "1"), apply.Options{})
 			refused(of("b", "2"), "a")
-			mustApply(t, of("b", "2"), apply.Options{Adopt: true})
+			mustApply(t, of("b", "2"), apply.Options{AdoptFrom: []string{ns + "/a"}})
 			refused(of("a", "1"), "b")
 			// The first owner stops rendering it, and does not delete it, though it is named as data that may go.
 			none, err := apply.NewSet("a", ns)

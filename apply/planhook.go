@@ -24,11 +24,8 @@ func (r *run) hookStep(ctx context.Context, o order) Step {
 	s.Intent, s.Why = WillRun, "in the phase "+strings.Join(due, " and ")
 	now := r.live.get(o.ref)
 	if now != nil {
-		if err := r.ownedByOther(o.ref, now); err != nil {
-			return s.fails(WillConflict, err)
-		}
-		if now.Annotations[SetAnnotation] == "" && now.DeletionTimestamp == nil && !r.opts.Adopt {
-			return s.fails(WillFail, &ObjectError{Ref: o.ref, Class: ClassAlreadyExists, Err: errForeignHook})
+		if now.DeletionTimestamp == nil && !r.marked(now) {
+			return s.fails(WillConflict, r.foreignHook(o.ref, now))
 		}
 	}
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error {

@@ -34,8 +34,8 @@ func (r *run) step(ctx context.Context, o order) Step {
 	}
 	if now != nil {
 		s.uid = now.UID
-		if err := r.ownedByOther(o.ref, now); err != nil {
-			return s.fails(WillConflict, err)
+		if err := r.claim(o.ref, now); err != nil {
+			return r.unclaimed(ctx, o, s, err)
 		}
 		if r.proven(o, now, rec) || r.heldAlready(ctx, o, now) {
 			s.Intent = WillLeave
@@ -49,7 +49,24 @@ func (r *run) step(ctx context.Context, o order) Step {
 			return s
 		}
 	}
+	if now != nil {
+		if err := r.keepsValues(ctx, o, now); err != nil {
+			if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
+				s.Conflicts = conflict.Conflicts
+			}
+			return s.fails(WillConflict, err)
+		}
+	}
 	return r.tried(ctx, o, s)
+}
+
+// unclaimed says of an object that is somebody else's what an adoption would change of it.
+func (r *run) unclaimed(ctx context.Context, o order, s Step, claim error) Step {
+	if errors.As(claim, new(*UnownedError)) {
+		tried := r.tried(ctx, o, s)
+		s.Fields, s.Conflicts = tried.Fields, tried.Conflicts
+	}
+	return s.fails(WillConflict, claim)
 }
 
 // tried says what a dry run shows. It waits for no quota: that has an end which nobody knows.
@@ -249,10 +266,10 @@ func (r *run) judge(s *Step, t trial) {
 	default:
 		s.uid, s.version, s.Fields = t.before.GetUID(), t.before.GetResourceVersion(), diff(t.before, t.after)
 		switch owner := t.before.GetAnnotations()[SetAnnotation]; {
-		case !r.opts.Shared && owner == "":
-			s.Intent = WillAdopt
-		case !r.opts.Shared && owner != r.set.ID():
+		case !r.opts.Shared && owner != "" && owner != r.set.ID():
 			s.Intent, s.Why = WillAdopt, "it is taken over from the set "+owner
+		case !r.opts.Shared && !r.marked(t.before):
+			s.Intent = WillAdopt
 		case len(s.Fields) > 0:
 			s.Intent = WillConfigure
 		case entryOf(t.before, r.opts.FieldManager) != entryOf(t.after, r.opts.FieldManager):

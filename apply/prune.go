@@ -2,109 +2,225 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// prune deletes what the inventory lists and the set no longer holds, the last tier first. It returns the results and takes out of
-// records what is gone or is not ours.
-func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult, error) {
-	var tiers [tierCount][]record
+// A departure is an object that the inventory lists and the set no longer holds, and what becomes of it.
+type departure struct {
+	record
+	now    *metav1.PartialObjectMetadata // as it was last seen; nil when it is not there
+	action Action                        // Pruned for one that goes
+	why    string
+	forget bool // the inventory need not keep it
+	stage  stage
+}
+
+func (d departure) result() ObjectResult {
+	result := ObjectResult{Ref: d.Ref, Action: d.action, Why: d.why}
+	switch {
+	case d.now != nil:
+		result.UID = string(d.now.UID)
+	case d.action == Kept:
+		result.UID = string(d.record.UID)
+	}
+	return result
+}
+
+// departures judges what left the set, in the order in which it goes. It writes nothing.
+func (r *run) departures(ctx context.Context, records map[Ref]record) ([]departure, error) {
+	held := r.heldUIDs()
+	var all []departure
 	for _, rec := range slices.SortedFunc(maps.Values(records), func(a, b record) int { return compareRefs(a.Ref, b.Ref) }) {
 		if !r.wanted[rec.key()] {
-			w := tierOf(rec.Ref)
-			tiers[w] = append(tiers[w], rec)
+			all = append(all, departure{record: rec})
 		}
 	}
-	var all []ObjectResult
-	for w := tierCount - 1; w >= 0; w-- {
-		results := make([]ObjectResult, len(tiers[w]))
-		forget := make([]bool, len(tiers[w]))
-		err := r.each(len(tiers[w]), func(i int) (err error) {
-			results[i], forget[i], err = r.pruneOne(ctx, tiers[w][i])
-			return err
-		})
-		for i, rec := range tiers[w] {
-			if forget[i] {
-				delete(records, rec.key())
-			}
-			if results[i].Action != "" && results[i].Action != Absent {
-				all = append(all, results[i])
-				r.events.emit(Removed{Ref: rec.Ref, Action: results[i].Action, Why: results[i].Why})
-			}
-		}
-		if err != nil {
-			return all, err
-		}
+	err := r.each(len(all), func(i int) (err error) {
+		rec := all[i].record
+		all[i], err = r.judgeLeaving(ctx, rec, r.live.get(rec.Ref), held)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	inOrder(all)
 	return all, nil
 }
 
-// pruneOne deletes one object if it is the one that the inventory means. forget says that the inventory need not keep it.
-func (r *run) pruneOne(ctx context.Context, rec record) (result ObjectResult, forget bool, err error) {
-	kept := func(why string, args ...any) ObjectResult {
-		return ObjectResult{Ref: rec.Ref, UID: string(rec.UID), Action: Kept, Why: fmt.Sprintf(why, args...)}
+// heldUIDs are the objects that the set holds now, whatever their names: none of them leaves, though a record may know it under another one.
+func (r *run) heldUIDs() map[types.UID]Ref {
+	held := map[types.UID]Ref{}
+	for _, o := range r.orders {
+		if now := r.live.get(o.ref); now != nil {
+			held[now.UID] = o.ref
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.results {
+		if x.UID != "" {
+			held[types.UID(x.UID)] = x.Ref
+		}
+	}
+	return held
+}
+
+// judgeLeaving says what becomes of an object that left the set. It goes only when it is this set's own by its mark, nobody said to keep it, and it
+// holds no data, or is named.
+func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialObjectMetadata, held map[types.UID]Ref) (departure, error) {
+	d := departure{record: rec, now: now}
+	keep := func(forget bool, why string, args ...any) (departure, error) {
+		d.action, d.why, d.forget = Kept, fmt.Sprintf(why, args...), forget
+		return d, nil
 	}
 	if why := r.live.hidden(rec.Ref); why != nil {
-		return kept("nobody can tell whether it is there: %v", why), false, nil
+		return keep(false, "nobody can tell whether it is there: %v", why)
 	}
-	at, err := r.cluster.at(ctx, rec.Ref)
-	if meta.IsNoMatchError(err) {
-		return kept("its kind is not served, so nobody can tell whether it is there"), false, nil
+	if _, err := r.cluster.at(ctx, rec.Ref); meta.IsNoMatchError(err) {
+		return keep(false, "its kind is not served, so nobody can tell whether it is there")
+	} else if err != nil {
+		return d, err
 	}
+	if now == nil {
+		d.action, d.forget = Absent, true
+		return d, nil
+	}
+	d.stage = stageOf(rec.Ref, now)
+	owner := now.Annotations[SetAnnotation]
+	mark := keepMarkOf(now, r.opts.withdraw)
+	if mark == "" {
+		mark = rec.Keep
+	}
+	other, isHeld := held[now.UID]
+	switch {
+	case isHeld:
+		return keep(true, "the set holds it as %s", other)
+	case owner != "" && owner != r.set.ID():
+		return keep(true, "it belongs to the set %s now", owner)
+	case !r.marked(now) && owner == "" && rec.UID != "" && rec.UID != now.UID:
+		return keep(true, "another object has its name now")
+	case !r.marked(now) && owner == "":
+		return keep(true, "it does not carry the mark of this set, so nothing shows that the set made it; to delete it: %s", deleteCommand(rec.Ref))
+	case !r.marked(now):
+		return keep(true, "its mark was written by somebody else (%s), as in a copy; to delete it: %s", strings.Join(managersOf(now), ", "), deleteCommand(rec.Ref))
+	case now.DeletionTimestamp != nil:
+		d.action, d.why = Terminating, whyTerminating(now)
+		return d, nil
+	case mark != "":
+		return keep(false, "%s; to delete it all the same: %s", whyKept(mark), deleteCommand(rec.Ref))
+	case !r.plannedToGo(rec.Ref):
+		return keep(false, "the plan did not say that it goes")
+	}
+	if why := r.whyNotDeleted(ctx, rec); why != "" {
+		return keep(false, "%s", why)
+	}
+	d.action = Pruned
+	return d, nil
+}
+
+// prune deletes what left the set, stage by stage. It returns the results and takes out of records what is gone or is not ours. What may serve an
+// object that is still being deleted stays until that is gone; an object that can't be deleted stops no other of its stage.
+func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult, error) {
+	all, err := r.departures(ctx, records)
 	if err != nil {
-		return ObjectResult{}, false, err
+		return nil, err
 	}
-	now := r.live.get(rec.Ref)
-	for {
-		if now == nil {
-			return ObjectResult{Ref: rec.Ref, Action: Absent}, true, nil
+	results, errs := []ObjectResult{}, []error{}
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(d departure) bool { return d.stage != all[0].stage })
+		if n < 0 {
+			n = len(all)
 		}
-		owner := now.Annotations[SetAnnotation]
-		switch {
-		case owner != "" && owner != r.set.ID():
-			return kept("it belongs to the set %s now", owner), true, nil
-		case rec.UID != "" && rec.UID != now.UID && owner == "": // one with our mark was made again by a run that was cut off
-			return kept("another object has its name now"), true, nil
-		case rec.UID == "" && owner == "":
-			return kept("nothing shows that this set made it"), true, nil
-		case now.DeletionTimestamp != nil:
-			return terminatingResult(rec.Ref, now), false, nil
-		case !r.plannedToGo(rec.Ref):
-			return kept("the plan did not say that it goes"), false, nil
-		case !r.mayDelete(ctx, rec.Ref):
-			return kept("it holds data; name it to have it removed"), false, nil
-		case r.opts.DryRun:
-			return ObjectResult{Ref: rec.Ref, UID: string(now.UID), Action: Pruned}, false, nil
+		stage, later := all[:n], all[n:]
+		err := r.each(n, func(i int) error { return r.deleteLeaving(ctx, &stage[i]) })
+		errs = append(errs, err)
+		if stage[0].stage.first() && !r.opts.DryRun {
+			held, err := r.awaitGone(ctx, stage, later)
+			errs = append(errs, err)
+			keepFor(later, held)
 		}
-		err := r.retry.do(ctx, rec.Ref, func(ctx context.Context) error {
-			err := at.Delete(ctx, rec.Name, deleteExactly(now))
+		for _, d := range stage {
+			results = r.tellLeaving(d, records, results)
+		}
+		all = later
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return results, errors.Join(errs...)
+}
+
+// tellLeaving keeps what became of an object.
+func (r *run) tellLeaving(d departure, records map[Ref]record, results []ObjectResult) []ObjectResult {
+	if d.forget {
+		delete(records, d.key())
+	}
+	if d.action == "" || d.action == Absent {
+		return results
+	}
+	r.events.emit(Removed{Ref: d.Ref, Action: d.action, Why: d.why})
+	return append(results, d.result())
+}
+
+// deleteLeaving deletes an object that is to go, in the state in which that was decided; else it is judged anew.
+func (r *run) deleteLeaving(ctx context.Context, d *departure) error {
+	if r.opts.DryRun {
+		return nil
+	}
+	for d.action == Pruned {
+		at, err := r.cluster.at(ctx, d.Ref)
+		if err != nil {
+			return r.failLeaving(d, err)
+		}
+		err = r.retry.do(ctx, d.Ref, func(ctx context.Context) error {
+			err := at.Delete(ctx, d.Name, deleteExactly(d.now))
 			if c := Classify(err); c == ClassNotFound || c == ClassStale {
 				return nil // look again below
 			}
 			return err
 		})
 		if err != nil {
-			return ObjectResult{}, false, err
+			return r.failLeaving(d, err)
 		}
-		uid := now.UID
-		if now, err = r.getMeta(ctx, at, rec.Ref); err != nil {
-			return ObjectResult{}, false, err
+		uid := d.now.UID
+		now, err := r.getMeta(ctx, at, d.Ref)
+		if err != nil {
+			return r.failLeaving(d, err)
 		}
-		pruned := ObjectResult{Ref: rec.Ref, UID: string(uid), Action: Pruned}
-		if now == nil || now.UID != uid {
-			return pruned, true, nil
+		switch {
+		case now == nil || now.UID != uid:
+			d.forget = true
+			return nil
+		case now.DeletionTimestamp != nil && len(now.Finalizers) == 0: // a grace period, which ends by itself
+			d.now, d.forget = now, true
+			return nil
+		case now.DeletionTimestamp != nil:
+			d.now, d.action, d.why = now, Terminating, whyTerminating(now)
+			return nil
 		}
-		if now.DeletionTimestamp != nil && len(now.Finalizers) == 0 { // a grace period that ends by itself
-			return pruned, true, nil
+		if *d, err = r.judgeLeaving(ctx, d.record, now, nil); err != nil {
+			return r.failLeaving(d, err)
 		}
 	}
+	return nil
 }
+
+// failLeaving notes that an object could not be deleted, and stays.
+func (r *run) failLeaving(d *departure, err error) error {
+	d.action, d.why, d.forget = Kept, whyRefused, false
+	return err
+}
+
+const whyRefused = "it could not be deleted"
 
 // deleteExactly deletes the object that was looked at and in the state in which its owner was read.
 func deleteExactly(o *metav1.PartialObjectMetadata) metav1.DeleteOptions {
@@ -115,25 +231,46 @@ func deleteExactly(o *metav1.PartialObjectMetadata) metav1.DeleteOptions {
 	}
 }
 
-func terminatingResult(ref Ref, o *metav1.PartialObjectMetadata) ObjectResult {
-	why := "it is being deleted"
-	if len(o.Finalizers) > 0 {
-		why += ", held by " + strings.Join(o.Finalizers, ", ")
+func whyTerminating(o *metav1.PartialObjectMetadata) string {
+	if len(o.Finalizers) == 0 {
+		return "it is being deleted"
 	}
-	return ObjectResult{Ref: ref, UID: string(o.UID), Action: Terminating, Why: why}
+	return "it is being deleted, held by " + strings.Join(o.Finalizers, ", ")
 }
 
-// mayDelete keeps what holds data, unless it is named. A Secret that can't be read is taken to hold data.
-func (r *run) mayDelete(ctx context.Context, ref Ref) bool {
-	if !holdsData(ref) {
-		return true
+// whyNotDeleted says why an object of the set stays though it left: it holds data and is not named. A Secret that can't be read is taken to hold
+// data. A Namespace goes only when the set made it and nothing of others is in it.
+func (r *run) whyNotDeleted(ctx context.Context, rec record) string {
+	named := r.opts.withdraw || slices.ContainsFunc(r.opts.PruneData, func(x Ref) bool { return r.scopes.identity(x).key() == rec.key() })
+	switch {
+	case !holdsData(rec.Ref):
+		return ""
+	case rec.Kind == "Namespace" && rec.Group == "" && !rec.Made:
+		return "the set did not make it, so others may use it; to delete it with all that it holds: " + deleteCommand(rec.Ref)
+	case named || rec.Kind == "Secret" && r.isEmptySecret(ctx, rec.Ref):
+		return ""
 	}
-	if slices.ContainsFunc(r.opts.PruneData, func(x Ref) bool { return x.key() == ref.key() }) {
-		return true
-	}
-	if ref.Kind != "Secret" {
-		return false
-	}
-	secret, err := r.cluster.typed.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	return "it holds data; name it to have it removed"
+}
+
+func (r *run) isEmptySecret(ctx context.Context, ref Ref) bool {
+	var secret *corev1.Secret
+	err := r.retry.do(ctx, ref, func(ctx context.Context) (err error) {
+		secret, err = r.cluster.typed.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		return err
+	})
 	return err == nil && len(secret.Data) == 0
+}
+
+// deleteCommand is what a person types to delete an object.
+func deleteCommand(ref Ref) string {
+	kind := strings.ToLower(ref.Kind)
+	if ref.Group != "" {
+		kind += "." + ref.Group
+	}
+	command := "kubectl delete " + kind + " " + ref.Name
+	if ref.Namespace != "" {
+		command += " -n " + ref.Namespace
+	}
+	return command
 }

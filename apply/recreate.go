@@ -39,18 +39,22 @@ func whyRecreated(fields []string) string {
 	return strings.Join(fields, ", ") + " can't be changed once it is made"
 }
 
-// mayRecreate says that the object may be deleted and made again: it was allowed, by the options or by the object itself, the kind holds
-// no data, and the live object is the set's.
+// mayRecreate says that the object may be deleted and made again: it is the set's and holds no data; and that was allowed, by the options or by the
+// object itself. One that says to keep it goes only when it says itself that it may be replaced.
 func (r *run) mayRecreate(o order, now *metav1.PartialObjectMetadata) bool {
-	allowed := slices.Contains(r.opts.Recreate, strings.TrimSuffix(o.ref.Kind+"."+o.ref.Group, "."))
-	for _, word := range words(o.body.GetAnnotations()[syncOptionsAnnotation]) {
-		allowed = allowed || word == "Replace=true" || word == "Force=true"
-	}
-	allowed = allowed || r.madeAsHook(now) // the next release would have made it again anyway
-	if !allowed || holdsData(o.ref) {
+	if holdsData(o.ref) || !r.marked(now) {
 		return false
 	}
-	return r.opts.Adopt || !r.adopts(now)
+	for _, word := range words(o.body.GetAnnotations()[syncOptionsAnnotation]) {
+		if word == "Replace=true" || word == "Force=true" {
+			return true
+		}
+	}
+	if keepMarkOf(now, false) != "" || keepMarkOf(o.body, false) != "" {
+		return false
+	}
+	// The next release would make a hook again anyway.
+	return slices.Contains(r.opts.Recreate, strings.TrimSuffix(o.ref.Kind+"."+o.ref.Group, ".")) || r.madeAsHook(now)
 }
 
 // provesNew has the server judge the object as a new one, under a name of its own. Nothing is deleted that can't be made again.

@@ -44,7 +44,7 @@ func jobUID(t *testing.T, ns string) types.UID {
 func TestAJobIsMadeAgainWhereAllowed(t *testing.T) {
 	t.Parallel()
 	moved := strings.Replace(onceJob, "once:1", "once:2", 1)
-	allow := apply.Options{Recreate: []string{"Job.batch"}}
+	allow := apply.Options{Adopt: true, Recreate: []string{"Job.batch"}}
 	for _, tt := range []struct {
 		name, next string
 		opts       apply.Options
@@ -125,7 +125,7 @@ func TestWhatIsNotMadeAgain(t *testing.T) {
 	stranger := newNamespace(t, nil)
 	other := set(t, stranger, onceJob)
 	mustApply(t, other, apply.Options{Shared: true})
-	allow := apply.Options{Recreate: []string{"Job.batch"}}
+	allow := apply.Options{Adopt: true, Recreate: []string{"Job.batch"}}
 	if _, err := apply.Apply(t.Context(), config(t), set(t, stranger, strings.Replace(onceJob, "once:1", "once:2", 1)), allow); apply.Classify(err) != apply.ClassImmutable {
 		t.Errorf("a stranger's: %v", err)
 	}

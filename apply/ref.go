@@ -46,6 +46,8 @@ func (r Ref) key() Ref {
 	return r
 }
 
+func (r Ref) isSecret() bool { return r.Group == "" && r.Kind == "Secret" }
+
 func compareRefs(a, b Ref) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

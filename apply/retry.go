@@ -99,8 +99,9 @@ func objectError(ref Ref, c Class, err error) error {
 	var object *ObjectError
 	var conflict *ConflictError
 	var owned *OwnedError
+	var unowned *UnownedError
 	var fixed *ImmutableError
-	if errors.As(err, &fixed) || errors.As(err, &object) || errors.As(err, &conflict) || errors.As(err, &owned) {
+	if errors.As(err, &unowned) || errors.As(err, &fixed) || errors.As(err, &object) || errors.As(err, &conflict) || errors.As(err, &owned) {
 		return err
 	}
 	return &ObjectError{Ref: ref, Class: c, Err: err}

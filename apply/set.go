@@ -21,6 +21,8 @@ type Set struct {
 	Namespace string
 	// Objects are sorted by group, kind, namespace, name.
 	Objects []*unstructured.Unstructured
+
+	origins map[Ref]string // where the manifests of objects that were read stand, by key
 }
 
 // ID is the identity of the set as its objects carry it: "<namespace>/<name>".
@@ -74,6 +76,12 @@ func newSet(name, namespace string, docs []document, problems []Problem) (*Set, 
 	set := &Set{Name: name, Namespace: namespace}
 	for _, c := range kept {
 		set.Objects = append(set.Objects, c.object)
+		if c.origin != "" {
+			if set.origins == nil {
+				set.origins = map[Ref]string{}
+			}
+			set.origins[c.ref.key()] = c.origin
+		}
 	}
 	return set, nil
 }
@@ -81,13 +89,14 @@ func newSet(name, namespace string, docs []document, problems []Problem) (*Set, 
 // A checkup is what can be said of an object by itself.
 type checkup struct {
 	object   *unstructured.Unstructured
+	origin   string
 	ref      Ref
 	problems []Problem
 	skip     bool // it is not for us
 }
 
 func checkUp(d document) checkup {
-	c := checkup{object: d.object, ref: RefOf(d.object)}
+	c := checkup{object: d.object, origin: d.origin, ref: RefOf(d.object)}
 	for _, f := range checkObject(d.object) {
 		c.problems = append(c.problems, Problem{Origin: d.origin, Ref: c.ref, Path: f.path, Text: f.text})
 	}

@@ -55,6 +55,9 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 		now = d.base
 	}
 	result := ObjectResult{Ref: o.ref, UID: string(d.got.UID), Action: r.actionOf(o, now, d.got, rec)}
+	if d.lost && result.Action == Unchanged && !o.wantedBefore(now, rec) { // the version that was compared may be that of our own write
+		result.Action = Configured
+	}
 	if d.recreated {
 		result.Action, result.Why = Recreated, whyRecreated(d.fields)
 	}
@@ -66,6 +69,7 @@ type deed struct {
 	base      *metav1.PartialObjectMetadata // what the write is made onto, and no later version; nil when any will do
 	got       *metav1.PartialObjectMetadata
 	recreated bool
+	lost      bool     // a write may have been done of which nobody heard
 	fields    []string // that could not be changed
 }
 
@@ -121,8 +125,11 @@ func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
 	} else if got, err = r.patchSeen(ctx, at, o, d); Classify(err) == ClassConflict {
 		got, err = r.takeOver(ctx, at, o)
 	}
-	if Classify(err) == ClassImmutable {
+	switch Classify(err) {
+	case ClassImmutable:
 		got, err = r.recreate(ctx, at, o, err, d)
+	case ClassUnavailable, ClassUnknown:
+		d.lost = true
 	}
 	if Classify(err) == ClassNoMatch { // what the mapper knows is out of date
 		r.cluster.mapper.reset()

@@ -52,7 +52,8 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags.BoolVar(&a.empty, "allow-empty", false, "go on when the directory holds no object, which prunes all of the set")
 	flags.StringArrayVar(&a.pruneData, "prune-data", nil, "an object that may be pruned although it holds data, such as \"PersistentVolumeClaim demo/state\"")
 	flags.StringSliceVar(&a.options.Conflicts.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
-	flags.BoolVar(&a.options.Adopt, "adopt", false, "take over objects that belong to another set")
+	flags.BoolVar(&a.options.Adopt, "adopt", false, "take objects into the set that are there and that no set made")
+	flags.StringSliceVar(&a.options.AdoptFrom, "adopt-from", nil, "sets whose objects are taken over, such as demo/web")
 	flags.StringSliceVar(&a.options.Recreate, "recreate", nil, "kinds to delete and make again where a field can't be changed, such as Job.batch")
 	flags.DurationVar(&a.options.Ready.Timeout, "timeout", 0, "how long one object may take to become ready, without the time in which the cluster has no room (default 3m)")
 	flags.StringVarP(&a.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
@@ -93,10 +94,13 @@ func (a *applying) runPlan(ctx context.Context, out applyPrinter) error {
 	return endPlan(ctx, out, plan, adoptable(plan.Err()))
 }
 
-// adoptable names the flag that helps with an object of another set.
+// adoptable names the flag that helps with an object of another set, or of none.
 func adoptable(err error) error {
 	if owned := (*apply.OwnedError)(nil); errors.As(err, &owned) {
-		return fmt.Errorf("%w — or take what belongs to another set over, with --adopt", err)
+		err = fmt.Errorf("%w — or take what belongs to that set over, with --adopt-from %s", err, owned.Owner)
+	}
+	if unowned := (*apply.UnownedError)(nil); errors.As(err, &unowned) {
+		err = fmt.Errorf("%w — or take what is there into the set, with --adopt; --plan shows what changes", err)
 	}
 	return err
 }

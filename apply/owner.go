@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// markField is the set's mark as the server notes it among the fields of a manager.
+const markField = `"f:` + SetAnnotation + `":{}`
+
+// marked says that an object carries the mark of this set and that this engine wrote it there: whoever copies an object copies its annotations, and
+// only the server's own notes of who set what tell the two apart.
+func (r *run) marked(o metav1.Object) bool {
+	if o.GetAnnotations()[SetAnnotation] != r.set.ID() {
+		return false
+	}
+	for _, e := range o.GetManagedFields() {
+		ours := e.Manager == r.opts.FieldManager || e.Manager == mintManager
+		if ours && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(markField)) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds says that an object is the set's, so that it may be written: it is marked; or it carries the mark and is the recorded one, and only the
+// server's notes of who set what were lost. The latter is not enough to delete it.
+func (r *run) holds(ref Ref, now metav1.Object) bool {
+	return r.marked(now) || now.GetAnnotations()[SetAnnotation] == r.set.ID() && r.inv.records[ref.key()].UID == now.GetUID()
+}
+
+// claim says whether the set may write an object that is there: it is the set's, or it is adopted because that was asked for. An *OwnedError is
+// another set's object, an *UnownedError one that no set made.
+func (r *run) claim(ref Ref, now metav1.Object) error {
+	owner := now.GetAnnotations()[SetAnnotation]
+	switch {
+	case owner != "" && owner != r.set.ID():
+		if slices.Contains(r.opts.AdoptFrom, owner) {
+			return nil
+		}
+		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+	case r.opts.Shared, r.opts.Adopt, r.holds(ref, now), r.isKin(now):
+		return nil
+	case ref.Group == "" && ref.Kind == "Namespace": // it is joined; whose it was shows when it is to be deleted
+		return nil
+	case now.GetDeletionTimestamp() != nil: // it is waited for, and another one is made
+		return nil
+	}
+	return &UnownedError{Ref: ref, Set: r.set.ID(), Managers: managersOf(now)}
+}
+
+// isKin says that an object carries the labels by which a set knows its own from before there were marks.
+func (r *run) isKin(now metav1.Object) bool {
+	labels := now.GetLabels()
+	for key, value := range r.opts.Kin {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(r.opts.Kin) > 0 && now.GetAnnotations()[SetAnnotation] == ""
+}
+
+// managersOf lists who set fields of an object other than its status, in the order in which the server notes them.
+func managersOf(o metav1.Object) []string {
+	var names []string
+	for _, e := range o.GetManagedFields() {
+		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	return names
+}
+
+// An UnownedError is an object that is there and that no set made, so that it is somebody else's. It is written only when that is asked for.
+type UnownedError struct {
+	Ref Ref
+	// Set is the set that has an object of this name.
+	Set string
+	// Managers are the field managers of the object: who made it and who changed it.
+	Managers []string
+}
+
+func (e *UnownedError) Error() string {
+	by := ""
+	if len(e.Managers) > 0 {
+		by = " (field managers: " + strings.Join(e.Managers, ", ") + ")"
+	}
+	return e.Ref.String() + " is there already and the set " + e.Set + " did not make it" + by +
+		"; give yours another name, delete the other one, or ask for its adoption (Options.Adopt)"
+}
