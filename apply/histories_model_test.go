@@ -24,11 +24,16 @@ type thing struct {
 	slot
 	maker string // a set, or the stranger
 	owner string // the set whose own it is; "" for none
+	// listed are the sets whose records may name it, because it was theirs once or a stranger wrote that.
+	listed []*side
 	// touched says that a stranger wrote it, so that the server may refuse a write with a conflict.
 	touched bool
 	// doomed says that somebody who may delete it has done so; finalizers may hold it still.
 	doomed bool
 	gone   bool
+	// inPassing says that a stranger made it during the run that is at work, of which the run can't know: it is applied onto (see Plan.Apply). Its
+	// values are safe all the same, unless the run takes fields.
+	inPassing bool
 }
 
 const stranger = "the stranger"
@@ -59,13 +64,14 @@ type deal struct {
 	named      []slot // data to delete
 }
 
-// mayTake says whether a run may write an object that is there.
-func (h *history) mayTake(d deal, t *thing) bool {
+// mayTake says whether a run may write an object that is there. What carries the set's mark by a stranger's hand, and is the very object that the
+// set's records name, is taken for one of which the server's notes were lost.
+func (h *history) mayTake(d deal, was *sight, t *thing) bool {
 	switch t.owner {
 	case d.side.id():
 		return true
 	case "":
-		return d.adopt
+		return d.adopt || t.inPassing || was.annotation == d.side.id() && slices.Contains(t.listed, d.side)
 	}
 	return d.adoptFrom
 }
@@ -133,7 +139,7 @@ func (h *history) afterRun(d deal, before, after view, succeeded bool) {
 		if _, asked := d.manifest[now.slot]; !asked {
 			h.fault("%s was made, and the set does not ask for it", h.say(now.slot))
 		}
-		h.things[now.uid] = &thing{slot: now.slot, maker: d.side.id(), owner: d.side.id()}
+		h.things[now.uid] = &thing{slot: now.slot, maker: d.side.id(), owner: d.side.id(), listed: []*side{d.side}}
 	}
 	h.afterSayings(d, succeeded)
 	if succeeded {
@@ -150,7 +156,7 @@ func (h *history) afterWrite(d deal, was, now *sight, t *thing) {
 		switch {
 		case !asked:
 			h.fault("%s is changed, and the set does not ask for it", h.say(was.slot))
-		case !h.mayTake(d, t):
+		case !h.mayTake(d, was, t):
 			h.fault("%s is written, and the run may not take it over: its owner is %q, %s made it", h.say(was.slot), t.owner, t.maker)
 		}
 	}
@@ -158,7 +164,7 @@ func (h *history) afterWrite(d deal, was, now *sight, t *thing) {
 		h.fault("a value of %s, which %s made, is replaced, and nobody named its manager", h.say(was.slot), t.maker)
 	}
 	if taken {
-		t.owner = d.side.id()
+		t.owner, t.listed = d.side.id(), append(t.listed, d.side)
 	}
 }
 

@@ -21,8 +21,16 @@ import (
 // A cut is what befalls a run at one of its requests.
 type cut struct {
 	at      int64  // from 1; 0 for none
+	writes  bool   // only requests that may change something count
 	arrived bool   // the server got the request, and the answer was lost
 	instead func() // what others do right before the request; the run goes on. Nil for a run that is killed.
+}
+
+func (c cut) say() string {
+	if c.writes {
+		return fmt.Sprintf("write %d", c.at)
+	}
+	return fmt.Sprintf("request %d", c.at)
 }
 
 func (c cut) kills() bool { return c.at > 0 && c.instead == nil }
@@ -33,6 +41,9 @@ func (h *history) cutOff(c cut, kill func()) (*rest.Config, func() bool) {
 	var count atomic.Int64
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {
+			if c.writes && r.Method == http.MethodGet && count.Load() < c.at {
+				return next.RoundTrip(r)
+			}
 			n := count.Add(1)
 			if n == c.at && c.instead != nil {
 				c.instead()
@@ -156,7 +167,7 @@ func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 	var object *apply.ObjectError
 	switch {
 	case errors.As(err, &unowned):
-		if was, t := seen(unowned.Ref); was == nil || t.owner != "" || d.adopt {
+		if was, t := seen(unowned.Ref); was == nil || h.mayTake(d, was, t) {
 			return "the object is the set's, or may be adopted"
 		}
 	case errors.As(err, &owned):
@@ -261,10 +272,13 @@ func keepWordOf(n int) []string {
 }
 
 // sayOutcome is what a run says that it did.
-func (h *history) sayOutcome(r ran) string {
+func (h *history) sayOutcome(r ran, c cut) string {
 	var parts []string
 	for _, o := range r.outcome.Objects {
 		parts = append(parts, fmt.Sprintf("%s %s", o.Action, h.sayRef(o.Ref)))
+	}
+	if !r.met && c.at > 0 {
+		parts = append(parts, "it was over by then")
 	}
 	if r.err != nil {
 		parts = append(parts, "error: "+strings.ReplaceAll(r.err.Error(), "\n", " / "))

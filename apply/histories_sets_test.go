@@ -10,14 +10,15 @@ import (
 func (h *history) applies(ctx context.Context, v view) view {
 	h.t.Helper()
 	side := h.sides[h.random.IntN(2)]
-	edits := h.random.IntN(4)
-	if len(side.manifest) == 0 {
-		edits = 3 + h.random.IntN(3)
+	for len(side.manifest) == 0 {
+		for range 2 + h.random.IntN(4) {
+			h.gain(side, func(slot) bool { return true })
+		}
 	}
 	if side.refused && h.chance(50) {
 		h.yields(side, v)
 	}
-	for range edits {
+	for range h.random.IntN(4) {
 		h.edit(side)
 	}
 	d := h.offer(side, v)

@@ -322,6 +322,7 @@ func (h *history) forgesRecords(ctx context.Context, v view) string {
 			entry := h.entry(s)
 			if h.chance(70) {
 				entry["uid"] = string(s.uid)
+				h.things[s.uid].listed = append(h.things[s.uid].listed, side)
 			}
 			if h.chance(50) {
 				entry["made"] = true

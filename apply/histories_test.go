@@ -211,6 +211,9 @@ func (h *history) play(ctx context.Context) {
 	}
 	h.ends(ctx, v)
 	h.hold()
+	if testing.Verbose() {
+		h.t.Log(h.story())
+	}
 }
 
 // hold ends a history in which a rule was broken.
@@ -259,7 +262,17 @@ func (h *history) cut(percent int) cut {
 	if !h.chance(percent) {
 		return cut{}
 	}
-	return cut{at: int64(1 + h.random.IntN(30)), arrived: h.chance(50)}
+	c := h.anywhere()
+	c.arrived = h.chance(50)
+	return c
+}
+
+// anywhere is one of the requests of a run, rather one that writes.
+func (h *history) anywhere() cut {
+	if h.chance(60) {
+		return cut{at: int64(1 + h.random.IntN(7)), writes: true}
+	}
+	return cut{at: int64(1 + h.random.IntN(20))}
 }
 
 // withdraws removes a set.
@@ -274,7 +287,7 @@ func (h *history) carry(ctx context.Context, v view, d deal, c cut, byPlan bool)
 	h.tell("%s", h.sayDeal(d, c, byPlan))
 	step := len(h.told) - 1
 	r := h.run(ctx, d, c, byPlan)
-	h.told[step] += "\n      → " + h.sayOutcome(r)
+	h.told[step] += "\n      → " + h.sayOutcome(r, c)
 	now := h.look(ctx)
 	h.afterRun(d, v, now, r.err == nil && !r.met)
 	d.side.refused = r.err != nil
@@ -294,18 +307,24 @@ func (h *history) carry(ctx context.Context, v view, d deal, c cut, byPlan bool)
 // races runs a deal while strangers are at work: right before one of its requests they do something.
 func (h *history) races(ctx context.Context, v view, d deal, byPlan bool) view {
 	h.t.Helper()
-	c := cut{at: int64(1 + h.random.IntN(60))} // of the plan and of the run
+	c := h.anywhere()
 	c.instead = func() {
 		now := h.look(ctx)
 		h.afterRun(d, v, now, false)
 		v = h.intervenes(ctx, now)
+		for uid := range v {
+			h.things[uid].inPassing = now[uid] == nil
+		}
 	}
 	h.tell("%s", h.sayDeal(d, c, byPlan))
 	step := len(h.told) - 1
 	r := h.run(ctx, d, c, byPlan)
-	h.told[step] += "\n      → " + h.sayOutcome(r)
+	h.told[step] += "\n      → " + h.sayOutcome(r, c)
 	now := h.look(ctx)
 	h.afterRun(d, v, now, r.err == nil && !r.met)
+	for uid := range now {
+		h.things[uid].inPassing = false
+	}
 	d.side.refused = r.err != nil
 	return now
 }
