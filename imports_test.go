@@ -21,7 +21,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"placement/quota":              "",
 		"placement/warm":               "internal/names placement",
 		"images":                       "config placement platforms internal/seed",
-		"apply":                        "placement/quota",
+		"apply":                        "internal/occupants placement/quota",
 		"preflight":                    "config placement placement/quota platforms internal/holder internal/names internal/seed",
 		"internal/seed":                "",
 		"internal/patient":             "",

@@ -131,7 +131,7 @@ func (r *run) write(ctx context.Context) error {
 	if r.opts.DryRun {
 		return err
 	}
-	return errors.Join(err, r.keep(ctx))
+	return r.lastLook(ctx, errors.Join(err, r.keep(ctx)))
 }
 
 func (r *run) loadInventory(ctx context.Context) error {

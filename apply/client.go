@@ -17,6 +17,7 @@ import (
 // A cluster is the ways to one API server. Objects of the set travel through the metadata client: its answers hold no values, so
 // that a Secret's data is never read back.
 type cluster struct {
+	config  *rest.Config
 	meta    metadata.Interface
 	dynamic dynamic.Interface
 	typed   kubernetes.Interface
@@ -33,7 +34,7 @@ func connect(cfg *rest.Config, events *emitter) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{}
+	c := &cluster{config: cfg}
 	if c.meta, err = metadata.NewForConfigAndClient(cfg, client); err != nil {
 		return nil, err
 	}

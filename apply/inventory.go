@@ -43,7 +43,7 @@ type inventory struct {
 	set   *Set
 	limit int // bytes of records in one object
 
-	head    *corev1.ConfigMap // as last read or written; nil when there is none
+	head    *corev1.ConfigMap    // as last read or written; nil when there is none
 	parts   map[string]types.UID // of the ConfigMaps that hold the records, when those do not fit into the head
 	records map[Ref]record
 	release *release // as it is to be stored; nil when the set has no hooks

@@ -77,12 +77,15 @@ func (r Ref) place() place { return place{r.Group, r.Kind, r.Namespace} }
 //
 // The lists ask for the newest state and not for the one that the server has at hand (resourceVersion "0"): what an older state shows as
 // unchanged may have been changed. The server answers both from its memory. They are metadata alone, in protobuf.
-func (r *run) lookAt(ctx context.Context, refs []Ref) error {
+func (r *run) lookAt(ctx context.Context, refs []Ref) error { return r.lookInto(ctx, refs, r.live) }
+
+// lookInto is lookAt that keeps elsewhere what it finds.
+func (r *run) lookInto(ctx context.Context, refs []Ref, found *live) error {
 	places := map[place][]Ref{}
 	var order []place
 	for _, ref := range refs {
 		p := ref.place()
-		if r.live.listed[p] {
+		if found.listed[p] {
 			continue
 		}
 		if places[p] == nil {
@@ -90,11 +93,10 @@ func (r *run) lookAt(ctx context.Context, refs []Ref) error {
 		}
 		places[p] = append(places[p], ref)
 	}
-	return r.each(len(order), func(i int) error { return r.lookIn(ctx, places[order[i]]) })
+	return r.each(len(order), func(i int) error { return r.lookIn(ctx, places[order[i]], found) })
 }
 
-func (r *run) lookIn(ctx context.Context, refs []Ref) error {
-	found := r.live
+func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 	var mapping *meta.RESTMapping
 	err := r.retry.do(ctx, refs[0], func(context.Context) (err error) {
 		mapping, err = r.cluster.mapping(ctx, refs[0])

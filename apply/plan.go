@@ -110,6 +110,10 @@ func makePlan(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*P
 	if err != nil {
 		return nil, nil, context.Cause(ctx)
 	}
+	ties := r.newTies(r.arrivesWith)
+	for i, o := range r.orders {
+		plan.Steps[i] = ties.foresee(ctx, o, plan.Steps[i])
+	}
 	if opts.Prune && !opts.Shared {
 		gone, err := r.prune(ctx, maps.Clone(r.inv.records))
 		if err != nil {

@@ -49,6 +49,9 @@ func (r *run) departures(ctx context.Context, records map[Ref]record) ([]departu
 		all[i], err = r.judgeLeaving(ctx, rec, r.live.get(rec.Ref), held)
 		return err
 	})
+	if err == nil {
+		err = r.judgeNamespaces(ctx, all)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult
 		stage, later := all[:n], all[n:]
 		err := r.each(n, func(i int) error { return r.deleteLeaving(ctx, &stage[i]) })
 		errs = append(errs, err)
-		if stage[0].stage.first() && !r.opts.DryRun {
+		if (stage[0].stage.first() || r.opts.withdraw) && !r.opts.DryRun {
 			held, err := r.awaitGone(ctx, stage, later)
 			errs = append(errs, err)
 			keepFor(later, held)
@@ -239,14 +242,12 @@ func whyTerminating(o *metav1.PartialObjectMetadata) string {
 }
 
 // whyNotDeleted says why an object of the set stays though it left: it holds data and is not named. A Secret that can't be read is taken to hold
-// data. A Namespace goes only when the set made it and nothing of others is in it.
+// data.
 func (r *run) whyNotDeleted(ctx context.Context, rec record) string {
 	named := r.opts.withdraw || slices.ContainsFunc(r.opts.PruneData, func(x Ref) bool { return r.scopes.identity(x).key() == rec.key() })
 	switch {
 	case !holdsData(rec.Ref):
 		return ""
-	case rec.Kind == "Namespace" && rec.Group == "" && !rec.Made:
-		return "the set did not make it, so others may use it; to delete it with all that it holds: " + deleteCommand(rec.Ref)
 	case named || rec.Kind == "Secret" && r.isEmptySecret(ctx, rec.Ref):
 		return ""
 	}

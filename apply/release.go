@@ -101,3 +101,10 @@ func (rel *release) finish(h hookRun) {
 		slices.Sort(rel.Done)
 	}
 }
+
+// without is the release with the hook's runs to do again.
+func (rel *release) without(ref Ref) *release {
+	c := rel.clone()
+	c.Done = slices.DeleteFunc(c.Done, func(done string) bool { return strings.HasSuffix(done, " "+ref.String()) })
+	return c
+}

@@ -112,15 +112,17 @@ func (e *RemovalError) Error() string {
 	for _, held := range e.Held {
 		fmt.Fprintf(&b, "%s left the set, and after %s: %s. ", held.Ref, e.After.Round(time.Second), held.Why)
 	}
-	fmt.Fprintf(&b, "What may serve it is kept until then: %s. ", listed(e.Kept))
+	if len(e.Kept) > 0 {
+		fmt.Fprintf(&b, "What may serve it is kept until then: %s. ", listed(e.Kept))
+	}
 	first := e.Held[0].Ref
 	fmt.Fprintf(&b, "Look why it is held (%s), then run it again", strings.Replace(deleteCommand(first), "kubectl delete", "kubectl describe", 1))
 	return b.String()
 }
 
-// awaitGone waits until what was deleted in a stage is gone, when something goes after it. held lists what is not: refused, or being deleted.
+// awaitGone waits until what was deleted in a stage is gone, when something goes after it that it may need, or all of the set goes. held lists what is not: refused, or being deleted.
 func (r *run) awaitGone(ctx context.Context, stage, later []departure) (held []ObjectResult, err error) {
-	if !slices.ContainsFunc(later, func(d departure) bool { return d.action == Pruned && mayServe(d.Ref) }) {
+	if !r.opts.withdraw && !slices.ContainsFunc(later, func(d departure) bool { return d.action == Pruned && mayServe(d.Ref) }) {
 		return nil, nil
 	}
 	limit := r.opts.Ready.withDefaults().Timeout
@@ -164,7 +166,7 @@ func (r *run) awaitOne(ctx context.Context, d *departure, limit time.Duration) e
 		return nil
 	}
 	d.now = now
-	r.events.emit(Waiting{Ref: d.Ref, Reason: whyTerminating(d.now) + "; what may serve it goes when it is gone", Since: time.Now()})
+	r.events.emit(Waiting{Ref: d.Ref, Reason: whyTerminating(d.now) + "; what goes after it waits", Since: time.Now()})
 	err = waitGone(ctx, at, d.Ref, d.now.UID, limit)
 	if Classify(err) == ClassBeingDeleted {
 		d.action, d.why, d.forget = Terminating, errors.Unwrap(err).Error(), false

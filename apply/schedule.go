@@ -25,8 +25,9 @@ func compareTurns(a, b turn) int {
 }
 
 // schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What annotations say gives way
-// to what can't be otherwise: a Namespace and a CustomResourceDefinition come no later than the first object that needs them (a hook of a failure may be that at once), and a webhook
-// configuration no earlier than the Services of the set that it calls, and the workloads behind them.
+// to what can't be otherwise: a Namespace, a CustomResourceDefinition and whatever else an object needs when it is created (see needsOf) come
+// no later than the first object that needs them (a hook of a failure may be that at once), and a webhook configuration no earlier than the
+// Services of the set that it calls, and the workloads behind them. A hook that comes earlier for that has another phase from then on.
 func schedule(orders []order) []wave {
 	waves := map[turn]*wave{}
 	for i, turns := range turnsOf(orders) {
@@ -48,7 +49,7 @@ func schedule(orders []order) []wave {
 // turnsOf lists for each object when it is written: once, or once for each phase of a hook.
 func turnsOf(orders []order) [][]turn {
 	all := make([][]turn, len(orders))
-	ground := map[Ref]int{} // what others need: Namespaces by their name, definitions by the kind that they bring
+	ground := map[Ref]int{} // what others need, by its name; definitions by the kind that they bring
 	for i, o := range orders {
 		if !o.pos.isHook() {
 			all[i] = []turn{{Sync, o.pos.wave}}
@@ -56,10 +57,8 @@ func turnsOf(orders []order) [][]turn {
 		for _, p := range o.pos.phases {
 			all[i] = append(all[i], turn{p, o.pos.wave})
 		}
-		switch tierOf(o.ref) {
-		case tierNamespaces:
-			ground[o.ref.key()] = i
-		case tierKinds:
+		ground[o.ref.key()] = i
+		if tierOf(o.ref) == tierKinds {
 			ground[broughtBy(o.body)] = i
 		}
 	}
@@ -71,9 +70,17 @@ func turnsOf(orders []order) [][]turn {
 		}
 		if g, ok := ground[what]; ok && g != i && compareTurns(from, all[g][0]) < 0 {
 			all[g][0] = from
+			if orders[g].pos.isHook() {
+				orders[g].pos.phases = phasesOf(all[g])
+			}
 		}
 	}
 	for i, o := range orders {
+		for _, what := range needsOf(o) {
+			needs(i, what)
+		}
+	}
+	for i, o := range orders { // after those, because what came earlier takes its namespace along
 		needs(i, Ref{Kind: "Namespace", Name: o.ref.Namespace})
 		needs(i, Ref{Group: o.ref.Group, Kind: o.ref.Kind})
 	}
@@ -87,6 +94,14 @@ func turnsOf(orders []order) [][]turn {
 		}
 	}
 	return all
+}
+
+func phasesOf(turns []turn) []Phase {
+	var phases []Phase
+	for _, t := range turns {
+		phases = append(phases, t.phase)
+	}
+	return phases
 }
 
 // firstOf is the earliest turn.

@@ -153,7 +153,7 @@ func (s *Set) origin(i int) string { return s.origins[RefOf(s.Objects[i]).key()]
 // identifyRecords finds the records of earlier runs under the identities of their objects. Of two that mean one object the one that saw it stays.
 func (r *run) identifyRecords(ctx context.Context) error {
 	if r.opts.Prune {
-		var former []Ref
+		former := slices.Clone(r.opts.PruneData)
 		for k, rec := range r.inv.records {
 			if !r.wanted[k] {
 				former = append(former, rec.Ref)

@@ -70,6 +70,7 @@ type startedHook struct {
 func (r *run) writeWave(ctx context.Context, w wave) (started []startedHook, err error) {
 	for tier, indexes := range w.tiers {
 		r.started[tier] = time.Now()
+		r.awaitDefaults(ctx, indexes)
 		due := make([]bool, len(indexes))
 		err := r.each(len(indexes), func(n int) (err error) {
 			i := indexes[n]
@@ -99,6 +100,9 @@ func (r *run) writeWave(ctx context.Context, w wave) (started []startedHook, err
 // settleWave waits for the hooks of a wave, and for its objects when they must be ready. It is one wait: a moment after one failed, nothing
 // is gained by waiting for the others, which may wait for a node for ever. Hooks that run then go on; the next run joins them.
 func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, ready bool) error {
+	if err := r.settleTokens(ctx, w, started, ready); err != nil {
+		return err
+	}
 	refs := r.waitedFor(w, ready)
 	hooks := map[Ref]startedHook{}
 	ends := make(chan startedHook, len(started))
@@ -131,6 +135,23 @@ func (r *run) settleWave(ctx context.Context, w wave, started []startedHook, rea
 	err := r.cluster.waitWith(ctx, refs, r.waitOptions(), how)
 	close(ends)
 	return errors.Join(err, <-noted, r.dropFailed(ctx, failed))
+}
+
+// settleTokens waits for the token Secrets of a wave, as settleWave for all others. A hook that is one has not succeeded before.
+func (r *run) settleTokens(ctx context.Context, w wave, started []startedHook, ready bool) error {
+	var ordinary []int
+	for _, i := range w.indexes() {
+		if ready && !r.orders[i].pos.isHook() {
+			ordinary = append(ordinary, i)
+		}
+	}
+	err := r.awaitTokens(ctx, ordinary)
+	for _, h := range started {
+		if hookErr := r.awaitTokens(ctx, []int{h.index}); hookErr != nil {
+			err = errors.Join(err, &HookError{Ref: h.ref, Phase: h.phase, Err: hookErr})
+		}
+	}
+	return err
 }
 
 // hookMargin is what a Job controller may take to say that a Job's own deadline is over.

@@ -9,7 +9,7 @@ func Codes() []string {
 		CodeFieldConflict, CodeGitToken, CodeHeldAuthority, CodeImageContext, CodeImageCredentials, CodeImageDockerHub, CodeImageInvalid,
 		CodeImageMissing, CodeImagePlatform, CodeImageUnpinned, CodeImageVolumes, CodeImmutable, CodeInstanceMissing, CodeInstanceNote, CodeInventory, CodeKernelModule,
 		CodeKindUnserved, CodeKitRegistry, CodeKubernetesFloor, CodeLiteralSecret, CodeLockHeld, CodeModelBusy, CodeModelDenied, CodeModelKeyReaches,
-		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceName, CodeNamespaceOwner,
+		CodeModelNoTools, CodeModelRefused, CodeModelUnknown, CodeModelUnreachable, CodeModelsUnprobed, CodeNamespaceManaged, CodeNamespaceName, CodeNamespaceOccupied, CodeNamespaceOwner,
 		CodeNamespaceTerminating, CodeNoBuilder, CodeNoContext, CodeNoPlatform, CodeNoRegistry, CodeNoRoom, CodeNoRoomEver, CodeNoSandboxNode, CodeNodePort, CodeNodeUnchecked,
 		CodeNodeVersion, CodeNotLookedAt, CodeNotSchedulableYet, CodeObjectTerminating, CodeOpenPart, CodeOperatorDown, CodeOwnedByOther, CodePlaceholder, CodePlatform,
 		CodePodLevelResources, CodePodNeedsMissing, CodePodQuotaFull, CodePodQuotaNever, CodePodRefused, CodePodSecurity, CodePodSecurityLabel,

@@ -17,7 +17,9 @@ const (
 // Stable codes of the findings of this package.
 const (
 	CodeKubernetesFloor      = "kubernetes-floor"
+	CodeNamespaceManaged     = "namespace-managed"
 	CodeNamespaceName        = "namespace-name"
+	CodeNamespaceOccupied    = "namespace-occupied"
 	CodeNamespaceOwner       = "namespace-owner"
 	CodeNamespaceTerminating = "namespace-terminating"
 	CodePodLevelResources    = "pod-level-resources"

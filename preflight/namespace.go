@@ -19,6 +19,8 @@ func NamespaceName(name string) []Finding {
 		problem = problems[0]
 	case name == names.OperatorNamespace:
 		problem = "it is the home of the operator that all Instances share"
+	case systemName(name) != "":
+		problem = systemName(name)
 	default:
 		return nil
 	}
@@ -35,10 +37,12 @@ type Home struct {
 	FirstContact bool
 	// What the first contact would do, in words.
 	What string
+	// There says that the namespace exists, so that the first contact adopts it. What is in it is not looked at here.
+	There bool
 }
 
 // Ownership looks at the namespace as it was read; nil means that it does not exist. A namespace of another Instance, and one that is
-// being deleted, refuse.
+// being deleted, refuse; so does, in a first contact, one that another tool keeps.
 func Ownership(context, name, instance string, namespace *corev1.Namespace) (Home, []Finding) {
 	if namespace == nil {
 		return Home{FirstContact: true, What: fmt.Sprintf(seed.CreateNamespace, name)}, nil
@@ -56,7 +60,7 @@ func Ownership(context, name, instance string, namespace *corev1.Namespace) (Hom
 	case leaves(namespace):
 		return Home{}, []Finding{terminating(context, namespace)}
 	case owner == "":
-		return Home{FirstContact: true, What: fmt.Sprintf("adopt the existing namespace %q", name)}, nil
+		return Home{FirstContact: true, There: true, What: fmt.Sprintf("adopt the existing namespace %q", name)}, managed(context, instance, namespace)
 	}
 	return Home{}, nil
 }

@@ -1,0 +1,189 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A TakenAwayError is an object that Apply wrote and that does not stay: when Apply was to end, it was gone, another one had its name, or a
+// controller of the cluster was about to delete it.
+type TakenAwayError struct {
+	Ref Ref
+	// Going says that it is there still, and goes as Why says. A plan foresees it so.
+	Going bool
+	// Why says what takes it away; empty when nothing tells.
+	Why string
+}
+
+func (e *TakenAwayError) Error() string {
+	what := "was taken away again after it was written"
+	if e.Going {
+		what = "does not stay"
+	}
+	if e.Why == "" {
+		return fmt.Sprintf("%s %s, by whom nobody can tell", e.Ref, what)
+	}
+	return fmt.Sprintf("%s %s: %s", e.Ref, what, e.Why)
+}
+
+// takenAway is the error about an object in whose place there is nothing, or another one.
+func takenAway(o order, now *metav1.PartialObjectMetadata, why string) *TakenAwayError {
+	if why == "" && now != nil {
+		why = fmt.Sprintf("another object has its name now, with the uid %s", now.UID)
+	}
+	return &TakenAwayError{Ref: o.ref, Why: why}
+}
+
+// lastLook ends an Apply that went well so far: what it wrote is looked at once more, in one list for each place, because "created" is only
+// what the server answered then. Objects that a controller takes away by what they hold are found by that, and not by luck: it acts when it
+// likes. A run that wrote nothing asks for nothing, but for the owners that manifests name.
+func (r *run) lastLook(ctx context.Context, err error) error {
+	if err != nil || r.opts.DryRun {
+		return err
+	}
+	var written, tokens, tied []int
+	moved := r.movedAccounts()
+	for i, o := range r.orders {
+		fresh := r.wroteToStay(i)
+		if fresh {
+			written = append(written, i)
+		}
+		now := r.live.get(o.ref)
+		switch {
+		case o.pos.isHook() && !fresh:
+		case !o.isTied():
+		case o.isToken() && !fresh && !moved[o.account().key()]:
+			if now != nil && !hasToken(o, now) { // a run that was cut off did not wait for it
+				tokens = append(tokens, i)
+			}
+		default:
+			tied = append(tied, i)
+			tokens = append(tokens, i)
+		}
+	}
+	taken := map[Ref]error{}
+	err = r.awaitTokens(ctx, tokens)
+	for _, one := range joined(err) {
+		if away := (*TakenAwayError)(nil); errors.As(one, &away) {
+			taken[away.Ref.key()] = away
+		}
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	found := newLive()
+	refs := make([]Ref, len(written))
+	for n, i := range written {
+		refs[n] = r.orders[i].ref
+	}
+	if lookErr := r.lookInto(ctx, refs, found); lookErr != nil {
+		return errors.Join(err, fmt.Errorf("a last look at what was written: %w", lookErr))
+	}
+	ties := r.newTies(func(Ref) bool { return false })
+	for _, i := range written {
+		o := r.orders[i]
+		now := found.get(o.ref)
+		if taken[o.ref.key()] == nil && found.hidden(o.ref) == nil && (now == nil || now.UID != r.uidOf(i)) {
+			taken[o.ref.key()] = takenAway(o, now, ties.why(ctx, o, nil))
+			err = errors.Join(err, taken[o.ref.key()])
+		}
+	}
+	for _, i := range tied {
+		o := r.orders[i]
+		now := found.get(o.ref)
+		if now == nil {
+			now = r.live.get(o.ref) // one that was not written
+		}
+		if taken[o.ref.key()] != nil || now == nil {
+			continue
+		}
+		if why := ties.why(ctx, o, now); why != "" {
+			taken[o.ref.key()] = &TakenAwayError{Ref: o.ref, Going: true, Why: why}
+			err = errors.Join(err, taken[o.ref.key()])
+		}
+	}
+	return errors.Join(err, r.noteTaken(ctx, taken))
+}
+
+// joined takes errors.Join apart, at any depth.
+func joined(err error) []error {
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range many.Unwrap() {
+		all = append(all, joined(one)...)
+	}
+	return all
+}
+
+// wroteToStay says that this run wrote the object and that it is to be there afterwards. A hook is done when it succeeded: one that is to go
+// then went, and one of a kind that ends may be collected by whatever ran it, as may a Job with a time to live.
+func (r *run) wroteToStay(i int) bool {
+	o := r.orders[i]
+	switch action := r.results[i].Action; {
+	case action == "" || action == Unchanged || r.uidOf(i) == "":
+		return false
+	case o.pos.isHook():
+		kind := schema.GroupKind{Group: o.ref.Group, Kind: o.ref.Kind}
+		return action == Ran && o.pos.phases[0] != SyncFail && !o.pos.whenSucceeded && readyAtOnce(kind)
+	}
+	return o.ref.Group != "batch" || o.ref.Kind != "Job" || dig(o.body.Object, "spec", "ttlSecondsAfterFinished") == nil
+}
+
+// movedAccounts lists the accounts that this run made or removed, by key.
+func (r *run) movedAccounts() map[Ref]bool {
+	moved := map[Ref]bool{}
+	for _, x := range slices.Concat(r.results, r.pruned) {
+		if x.Ref.Group == "" && x.Ref.Kind == "ServiceAccount" && slices.Contains([]Action{Created, Recreated, Ran, Pruned}, x.Action) {
+			moved[x.Ref.key()] = true
+		}
+	}
+	return moved
+}
+
+// noteTaken has the results say what became of the objects, and hooks run again that left nothing.
+func (r *run) noteTaken(ctx context.Context, taken map[Ref]error) error {
+	again := false
+	for i, o := range r.orders {
+		err, ok := taken[o.ref.key()].(*TakenAwayError)
+		if !ok {
+			continue
+		}
+		r.mu.Lock()
+		r.results[i].Why = "it does not stay: " + err.Why
+		r.mu.Unlock()
+		if o.pos.isHook() && r.inv.release != nil {
+			r.keeping.Lock()
+			r.inv.release = r.inv.release.without(o.ref)
+			r.keeping.Unlock()
+			again = true
+		}
+	}
+	if !again {
+		return nil
+	}
+	return r.keep(ctx)
+}
+
+// foresee says of a step what the last look of an Apply would find, as far as that is known before the write.
+func (t *tieReader) foresee(ctx context.Context, o order, s Step) Step {
+	if s.err != nil || !o.isTied() || o.pos.isHook() && s.Intent != WillRun || o.isToken() && s.Intent == WillLeave {
+		return s
+	}
+	if why := t.why(ctx, o, nil); why != "" {
+		return s.fails(WillFail, &TakenAwayError{Ref: o.ref, Going: true, Why: why})
+	}
+	return s
+}
+
+// arrivesWith says that an object comes with the set, or with a namespace that does.
+func (r *run) arrivesWith(ref Ref) bool {
+	return r.wanted[ref.key()] || ref.Name == "default" && r.arrives(ref)
+}
