@@ -103,12 +103,18 @@ func (r *run) look(ctx context.Context) error {
 	if err := r.leaveReplicas(ctx); err != nil {
 		return err
 	}
+	if err := r.noteReading(); err != nil {
+		return err
+	}
 	return r.openRelease()
 }
 
 // write does what is to be done.
 func (r *run) write(ctx context.Context) error {
 	if err := r.checkOwners(ctx); err != nil {
+		return err
+	}
+	if err := r.agreeToPrune(ctx); err != nil {
 		return err
 	}
 	if err := r.announce(ctx); err != nil {

@@ -16,19 +16,32 @@ type defaulter struct {
 	group, kind string
 	// is says that an object of the kind is the default.
 	is func(o order) bool
-	// asks is what an object of the set has the API server default by it; nil when it names a class, or is none of those that have one.
+	// asks is what an object of the set has the API server default by it; nil when it names a class, or is none of
+	// those that have one.
 	asks func(o order) *unstructured.Unstructured
 	// field is where the server writes the name of the default.
 	field []string
 }
 
-// defaulters lists those of Kubernetes itself whose value an object lacks for ever when it is created too early, or for some time (a claim).
+// defaulters lists those of Kubernetes itself whose value an object lacks for ever when it is created too early, or for
+// some time (a claim).
 func defaulters() []defaulter {
-	return []defaulter{
-		{"storage.k8s.io", "StorageClass", annotated("storageclass.kubernetes.io/is-default-class"), claimWithoutClass, []string{"spec", "storageClassName"}},
-		{"networking.k8s.io", "IngressClass", annotated("ingressclass.kubernetes.io/is-default-class"), ingressWithoutClass, []string{"spec", "ingressClassName"}},
-		{"scheduling.k8s.io", "PriorityClass", func(o order) bool { return o.body.Object["globalDefault"] == true }, podWithoutPriority, []string{"spec", "priorityClassName"}},
-	}
+	return []defaulter{{
+		group: "storage.k8s.io", kind: "StorageClass",
+		is:    annotated("storageclass.kubernetes.io/is-default-class"),
+		asks:  claimWithoutClass,
+		field: []string{"spec", "storageClassName"},
+	}, {
+		group: "networking.k8s.io", kind: "IngressClass",
+		is:    annotated("ingressclass.kubernetes.io/is-default-class"),
+		asks:  ingressWithoutClass,
+		field: []string{"spec", "ingressClassName"},
+	}, {
+		group: "scheduling.k8s.io", kind: "PriorityClass",
+		is:    func(o order) bool { return o.body.Object["globalDefault"] == true },
+		asks:  podWithoutPriority,
+		field: []string{"spec", "priorityClassName"},
+	}}
 }
 
 func annotated(annotation string) func(order) bool {
@@ -36,14 +49,16 @@ func annotated(annotation string) func(order) bool {
 }
 
 func claimWithoutClass(o order) *unstructured.Unstructured {
-	if o.ref.Group != "" || o.ref.Kind != "PersistentVolumeClaim" || dig(o.body.Object, "spec", "storageClassName") != nil {
+	isClaim := o.ref.Group == "" && o.ref.Kind == "PersistentVolumeClaim"
+	if !isClaim || dig(o.body.Object, "spec", "storageClassName") != nil {
 		return nil
 	}
 	return o.body
 }
 
 func ingressWithoutClass(o order) *unstructured.Unstructured {
-	if o.ref.Group != "networking.k8s.io" || o.ref.Kind != "Ingress" || dig(o.body.Object, "spec", "ingressClassName") != nil ||
+	isIngress := o.ref.Group == "networking.k8s.io" && o.ref.Kind == "Ingress"
+	if !isIngress || dig(o.body.Object, "spec", "ingressClassName") != nil ||
 		o.body.GetAnnotations()["kubernetes.io/ingress.class"] != "" {
 		return nil
 	}
@@ -61,13 +76,13 @@ func podWithoutPriority(o order) *unstructured.Unstructured {
 		"metadata": map[string]any{"generateName": "jr2-", "namespace": o.ref.Namespace, "labels": podLabels(o.body)}}}
 }
 
-// defaultWait bounds the wait for the API server to default by a class that was just written: it learns of it by a watch, within
-// milliseconds, and where it is told not to default it never does.
+// defaultWait bounds the wait for the API server to default by a class that was just written: it learns of it by a
+// watch, within milliseconds, and where it is told not to default it never does.
 const defaultWait = 5 * time.Second
 
-// awaitDefaults holds back what is to be written next until the API server gives it the defaults that this run wrote: it has
-// classes from its own watch, a moment after the write. Whether it does is asked by a dry run of one such object. Where nobody can ask, the
-// write itself tells.
+// awaitDefaults holds back what is to be written next until the API server gives it the defaults that this run wrote:
+// it has classes from its own watch, a moment after the write. Whether it does is asked by a dry run of one such
+// object. Where nobody can ask, the write itself tells.
 func (r *run) awaitDefaults(ctx context.Context, indexes []int) {
 	if r.opts.DryRun {
 		return
@@ -104,22 +119,25 @@ func (r *run) awaitDefault(ctx context.Context, d defaulter, class Ref, probe *u
 	if err != nil {
 		return
 	}
+	options := metav1.CreateOptions{FieldManager: r.opts.FieldManager, DryRun: []string{metav1.DryRunAll}}
 	for delay := firstDelay / 10; ; delay = min(2*delay, lastDelay) {
-		got, err := at.Create(bounded, probe, metav1.CreateOptions{FieldManager: r.opts.FieldManager, DryRun: []string{metav1.DryRunAll}})
+		got, err := at.Create(bounded, probe, options)
 		if err != nil || text(dig(got.Object, d.field...)) == class.Name || sleep(bounded, delay) != nil {
 			return
 		}
 	}
 }
 
-// awaitDefaultAccounts waits for the accounts "default" of token Secrets in namespaces that this run made: a controller makes them.
+// awaitDefaultAccounts waits for the accounts "default" of token Secrets in namespaces that this run made: a controller
+// makes them.
 func (r *run) awaitDefaultAccounts(ctx context.Context, indexes []int) {
 	accounts := map[Ref]bool{}
 	for _, i := range indexes {
 		o := r.orders[i]
 		account := o.account()
 		home := Ref{Kind: "Namespace", Name: account.Namespace}
-		if o.isToken() && account.Name == "default" && !r.wanted[account.key()] && r.wanted[home] && r.live.get(home) == nil {
+		arrives := r.wanted[home] && r.live.get(home) == nil
+		if o.isToken() && account.Name == "default" && arrives && !r.wanted[account.key()] {
 			accounts[account] = true
 		}
 	}

@@ -109,6 +109,7 @@ func ExamplePlan_WriteText() {
 		fmt.Println(err)
 	}
 	// Output:
+	// DELETES 1 object:
 	// prune       ConfigMap a
 	// 1 to prune
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +20,24 @@ import (
 // tokenOf is a Secret for the token of an account, with more annotations.
 func tokenOf(account string, annotations ...string) string {
 	notes := append([]string{"kubernetes.io/service-account.name: " + account}, annotations...)
-	return fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {name: %s-token, namespace: NS, annotations: {%s}}",
-		account, strings.Join(notes, ", "))
+	return fmt.Sprintf(`apiVersion: v1
+kind: Secret
+type: kubernetes.io/service-account-token
+metadata: {name: %s-token, namespace: NS, annotations: {%s}}`, account, strings.Join(notes, ", "))
 }
 
 func secretRef(ns, name string) apply.Ref {
 	return apply.Ref{Version: "v1", Kind: "Secret", Namespace: ns, Name: name}
+}
+
+// fixture is a file of testdata without its last line break.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 const strayUID = "5f1c0c53-8a0b-4b8e-9a39-0b1a9f0f5d3e"
@@ -88,8 +102,8 @@ func TestF42ATokenIsThereWhenTheRunEnds(t *testing.T) {
 	}
 }
 
-// Field case F42: a token Secret without its account is made and taken away by the token controller, each time, and each run says so. A
-// plan knows.
+// Field case F42: a token Secret without its account is made and taken away by the token controller, each time, and
+// each run says so. A plan knows.
 func TestF42ATokenWithoutItsAccountIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -116,7 +130,8 @@ func TestF42ATokenWithoutItsAccountIsTakenAway(t *testing.T) {
 				takenAway(t, err, token, c.why)
 				_, err = apply.Apply(t.Context(), config(t), s, apply.Options{})
 				takenAway(t, err, token, c.why)
-				if _, err := typed(t).CoreV1().Secrets(ns).Get(t.Context(), token.Name, metav1.GetOptions{}); apply.Classify(err) != apply.ClassNotFound {
+				_, err = typed(t).CoreV1().Secrets(ns).Get(t.Context(), token.Name, metav1.GetOptions{})
+				if apply.Classify(err) != apply.ClassNotFound {
 					t.Errorf("the Secret: %v", err)
 				}
 			}
@@ -130,7 +145,8 @@ func TestATokenWhoseAccountTheRunRemoves(t *testing.T) {
 	t.Run("a hook that goes", func(t *testing.T) {
 		t.Parallel()
 		ns := newNamespace(t, nil)
-		_, err := apply.Apply(t.Context(), config(t), set(t, ns, join(account("robot", hooked("PreSync"), deleted("HookSucceeded")), tokenOf("robot"))), apply.Options{})
+		s := set(t, ns, join(account("robot", hooked("PreSync"), deleted("HookSucceeded")), tokenOf("robot")))
+		_, err := apply.Apply(t.Context(), config(t), s, apply.Options{})
 		takenAway(t, err, secretRef(ns, "robot-token"), "ServiceAccount "+ns+"/robot")
 	})
 	t.Run("one that left the set", func(t *testing.T) {
@@ -153,7 +169,8 @@ metadata:
 data: {k: v}`, apiVersion, kind, name, uid)
 }
 
-// What an exported manifest says of its owner has the garbage collector take the object, before or after the run ends; each run says it. Sibling of F42.
+// What an exported manifest says of its owner has the garbage collector take the object, before or after the run ends;
+// each run says it. Sibling of F42.
 func TestWhatTheGarbageCollectorTakesIsTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ doc, why string }{
@@ -166,7 +183,8 @@ func TestWhatTheGarbageCollectorTakesIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t, nil)
-			owner, err := typed(t).CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{FieldManager: "hand"})
+			owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}
+			owner, err := typed(t).CoreV1().ConfigMaps(ns).Create(t.Context(), owner, metav1.CreateOptions{FieldManager: "hand"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,8 +215,11 @@ func TestABootstrapTokenThatIsOver(t *testing.T) {
 			end = end.Add(-2 * time.Hour)
 		}
 		token := secretRef("kube-system", "bootstrap-token-"+name)
-		s := set(t, ns, fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: bootstrap.kubernetes.io/token\nmetadata: {name: %s, namespace: kube-system}\nstringData: {token-id: %s, token-secret: 0123456789abcdef, expiration: %q}",
-			token.Name, name, end.Format(time.RFC3339)))
+		s := set(t, ns, fmt.Sprintf(`apiVersion: v1
+kind: Secret
+type: bootstrap.kubernetes.io/token
+metadata: {name: %s, namespace: kube-system}
+stringData: {token-id: %s, token-secret: 0123456789abcdef, expiration: %q}`, token.Name, name, end.Format(time.RFC3339)))
 		t.Cleanup(func() {
 			_ = typed(t).CoreV1().Secrets(token.Namespace).Delete(context.Background(), token.Name, metav1.DeleteOptions{})
 		})
@@ -220,66 +241,67 @@ func TestABootstrapTokenThatIsOver(t *testing.T) {
 // What a stranger takes away, or puts in its place, before the run ends is no success. Sibling of F42.
 func TestWhatAStrangerTakesDuringTheRunIsTold(t *testing.T) {
 	t.Parallel()
+	made := func(e apply.Event) bool { a, ok := e.(apply.Applied); return ok && a.Ref.Name == "x" }
+	waits := func(e apply.Event) bool { _, ok := e.(apply.Unready); return ok }
+	const nobody = "by whom nobody can tell"
 	for name, c := range map[string]struct {
-		when func(apply.Event) bool
-		kind string
-		put  bool
-		why  string
+		when         func(apply.Event) bool
+		changed, put bool
+		why          string
 	}{
-		"at once":                   {func(e apply.Event) bool { a, ok := e.(apply.Applied); return ok && a.Ref.Name == "x" }, "", false, "by whom nobody can tell"},
-		"during the wait":           {func(e apply.Event) bool { _, ok := e.(apply.Unready); return ok }, "", false, "by whom nobody can tell"},
-		"another in its place":      {func(e apply.Event) bool { _, ok := e.(apply.Unready); return ok }, "", true, "another object has its name now"},
-		"one that was only changed": {func(e apply.Event) bool { _, ok := e.(apply.Unready); return ok }, "changed", false, "by whom nobody can tell"},
+		"at once":                   {when: made, why: nobody},
+		"during the wait":           {when: waits, why: nobody},
+		"another in its place":      {when: waits, put: true, why: "another object has its name now"},
+		"one that was only changed": {when: waits, changed: true, why: nobody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t, nil)
 			maps := typed(t).CoreV1().ConfigMaps(ns)
-			if c.kind == "changed" {
+			if c.changed {
 				mustApply(t, set(t, ns, join(conf("x", "0"), conf("other", "0"))), apply.Options{})
 			}
 			done := false
-			_, err := apply.Apply(t.Context(), config(t), set(t, ns, join(conf("x", "1"), conf("other", "0"), onePod)), apply.Options{Wait: true, Events: func(e apply.Event) {
+			stranger := func(e apply.Event) {
 				if done || !c.when(e) {
 					return
 				}
 				done = true
-				if err := maps.Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
+				err := maps.Delete(t.Context(), "x", metav1.DeleteOptions{})
+				if err == nil && c.put {
+					theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+					_, err = maps.Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: "hand"})
+				}
+				if err != nil {
 					t.Error(err)
 				}
-				if c.put {
-					if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{FieldManager: "hand"}); err != nil {
-						t.Error(err)
-					}
-				}
-			}})
+			}
+			s := set(t, ns, join(conf("x", "1"), conf("other", "0"), onePod))
+			_, err := apply.Apply(t.Context(), config(t), s, apply.Options{Wait: true, Events: stranger})
 			takenAway(t, err, configMap(ns, "x"), c.why)
 		})
 	}
 }
 
-// tidy is the order of two kinds, by what the API server or a controller does with the one when the other is not there.
+// What an object gets, or is refused or deleted for, at its create is written in an earlier tier. Sibling of F42.
 func TestNothingIsWrittenBesideWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, nil)
-	s := set(t, ns, join(
-		tokenOf("robot"), account("robot"), "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: NS}\nspec: {limits: [{type: Container, default: {cpu: 100m}}]}",
-		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: NS}\nspec: {storageClassName: NS, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}",
-		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: NS}\nprovisioner: example.com/none",
-		"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: NS}\nspec: {storageClassName: NS, capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp}}",
-		"apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: NS}\nspec: {controller: example.com/none}",
-		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: NS}\nspec: {ingressClassName: NS, defaultBackend: {service: {name: s, port: {number: 80}}}}",
-		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: NS}\nspec: {matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [none]}]}, validations: [{expression: \"true\"}]}",
-		"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: NS}\nspec: {policyName: NS, validationActions: [Warn]}",
-		onePod))
+	s := set(t, ns, fixture(t, "f42/needs.yaml"))
 	var written []string
 	mustApply(t, s, apply.Options{Events: func(e apply.Event) {
 		if a, ok := e.(apply.Applied); ok {
 			written = append(written, a.Ref.Kind)
 		}
 	}})
-	for _, pair := range [][2]string{{"ServiceAccount", "Secret"}, {"StorageClass", "PersistentVolumeClaim"}, {"PersistentVolume", "PersistentVolumeClaim"},
-		{"LimitRange", "Deployment"}, {"IngressClass", "Ingress"}, {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}} {
+	for _, pair := range [][2]string{
+		{"ServiceAccount", "Secret"},
+		{"StorageClass", "PersistentVolumeClaim"},
+		{"PersistentVolume", "PersistentVolumeClaim"},
+		{"LimitRange", "Deployment"},
+		{"IngressClass", "Ingress"},
+		{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+	} {
 		if a, b := slices.Index(written, pair[0]), slices.Index(written, pair[1]); a < 0 || b < a {
 			t.Errorf("%s is not written before %s: %v", pair[0], pair[1], written)
 		}

@@ -3,6 +3,8 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +18,8 @@ import (
 	"jr2.dev/jr2/internal/devcluster"
 )
 
-// A cluster of its own, because a default class is everybody's, and without controllers, which would give a claim its class later, and a token.
+// A cluster of its own, because a default class is everybody's, and without controllers, which would give a claim its
+// class later, and a token.
 func TestF42WithoutControllers(t *testing.T) {
 	t.Parallel()
 	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Bare: true, Nodes: []devcluster.Node{}})
@@ -29,7 +32,8 @@ func TestF42WithoutControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ns = "classes"
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), home, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("defaults", func(t *testing.T) { defaultsOfTheSet(t, cluster, client, ns) })
@@ -38,16 +42,32 @@ func TestF42WithoutControllers(t *testing.T) {
 
 // What a class of the set gives by default, an object of the set has. Sibling of F42.
 func defaultsOfTheSet(t *testing.T, cluster *devcluster.Cluster, client kubernetes.Interface, ns string) {
-	s := set(t, ns, join(
-		"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: zz-disk, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\nprovisioner: example.com/none",
-		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: NS}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}",
-		"apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: zz-edge, annotations: {ingressclass.kubernetes.io/is-default-class: \"true\"}}\nspec: {controller: example.com/none}",
-		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: NS}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}",
-		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: zz-usual}\nvalue: 7\nglobalDefault: true",
-		account("runner"),
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: once, namespace: NS}\nspec: {serviceAccountName: runner, containers: [{name: a, image: \"registry.example/a:1\"}]}"))
-	if _, err := apply.Apply(t.Context(), cluster.Config(), s, apply.Options{}); err != nil {
+	s := set(t, ns, fixture(t, "f42/defaults.yaml"))
+	var mu sync.Mutex
+	var asked []string // what is dry-run, then what is written
+	cfg := cluster.Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch what := strings.Split(r.URL.Path+"////////", "/"+ns+"/"); {
+			case len(what) < 2:
+			case r.Method == http.MethodPost && r.URL.Query().Get("dryRun") != "":
+				asked = append(asked, "ask "+strings.Trim(what[1], "/"))
+			case r.Method == http.MethodPatch:
+				asked = append(asked, "write "+strings.Split(what[1], "/")[0])
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	if _, err := apply.Apply(t.Context(), cfg, s, apply.Options{}); err != nil {
 		t.Fatal(err)
+	}
+	for _, kind := range []string{"persistentvolumeclaims", "ingresses", "pods"} { // the server was seen to default before the write
+		a, w := slices.Index(asked, "ask "+kind), slices.Index(asked, "write "+kind)
+		if a < 0 || w < a {
+			t.Errorf("%s: %v", kind, asked)
+		}
 	}
 	claim, err := client.CoreV1().PersistentVolumeClaims(ns).Get(t.Context(), "data", metav1.GetOptions{})
 	if err != nil || claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != "zz-disk" {
@@ -66,22 +86,25 @@ func defaultsOfTheSet(t *testing.T, cluster *devcluster.Cluster, client kubernet
 	}
 }
 
-// The wait for a token says what would end it, has the bound of other waits, and is not passed over by the next run. Sibling of F42.
+// The wait for a token says what would end it, has the bound of other waits, and is not passed over by the next run.
+// Sibling of F42.
 func noTokenController(t *testing.T, cluster *devcluster.Cluster, ns string) {
 	s := set(t, ns, join(account("robot"), tokenOf("robot")))
 	s.Name = "robot"
 	for range 2 {
 		var mu sync.Mutex
 		var waits []apply.Waiting
-		_, err := apply.Apply(t.Context(), cluster.Config(), s, apply.Options{Ready: apply.WaitOptions{Timeout: time.Second}, Events: func(e apply.Event) {
+		opts := apply.Options{Ready: apply.WaitOptions{Timeout: time.Second}, Events: func(e apply.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if w, ok := e.(apply.Waiting); ok {
 				waits = append(waits, w)
 			}
-		}})
+		}}
+		_, err := apply.Apply(t.Context(), cluster.Config(), s, opts)
 		var late *apply.UnreadyError
-		if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "timed out after 1s: the token of ServiceAccount "+ns+"/robot is not made yet: the token controller") {
+		says := "timed out after 1s: the token of ServiceAccount " + ns + "/robot is not made yet: the token controller"
+		if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v", err)
 		}
 		if len(waits) != 1 || waits[0].Ref != secretRef(ns, "robot-token") || waits[0].Since.IsZero() {

@@ -47,6 +47,7 @@ type inventory struct {
 	parts   map[string]types.UID // of the ConfigMaps that hold the records, when those do not fit into the head
 	records map[Ref]record
 	release *release // as it is to be stored; nil when the set has no hooks
+	reading string   // as it is to be stored; see reading.text
 }
 
 const (
@@ -55,6 +56,7 @@ const (
 	recordsKey       = "inventory.json"
 	chunksKey        = "chunks.json"
 	releaseKey       = "release.json"
+	readingKey       = "reading.json"
 )
 
 type inventoryFile struct {
@@ -76,7 +78,7 @@ func loadInventory(ctx context.Context, client kubernetes.Interface, set *Set) (
 }
 
 func (i *inventory) read(ctx context.Context) error {
-	i.head, i.parts, i.records, i.release = nil, map[string]types.UID{}, map[Ref]record{}, nil
+	i.head, i.parts, i.records, i.release, i.reading = nil, map[string]types.UID{}, map[Ref]record{}, nil, ""
 	head, err := i.maps.Get(ctx, InventoryName(i.set.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && Classify(err) == ClassNotFound {
 		return nil
@@ -124,8 +126,16 @@ func (i *inventory) read(ctx context.Context) error {
 			return i.unreadable(fmt.Errorf("the release in the inventory does not read: %w", err))
 		}
 	}
-	i.head = head
+	i.head, i.reading = head, head.Data[readingKey]
 	return nil
+}
+
+// lastReading is the reading that is stored; empty when there is none.
+func (i *inventory) lastReading() string {
+	if i.head == nil {
+		return ""
+	}
+	return i.head.Data[readingKey]
 }
 
 func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
@@ -166,7 +176,7 @@ func (i *inventory) holds(records map[Ref]record) bool {
 	if i.head == nil {
 		return len(records) == 0 && i.release == nil
 	}
-	return i.holdsRelease() && maps.Equal(records, i.records)
+	return i.holdsRelease() && i.reading == i.lastReading() && maps.Equal(records, i.records)
 }
 
 // write stores the records, when they differ from what is stored. It fails when another run changed the inventory meanwhile.
@@ -181,7 +191,7 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 			return err
 		}
 	}
-	texts, err := split(records, max(i.limit-len(kept), i.limit/2))
+	texts, err := split(records, max(i.limit-len(kept)-len(i.reading), i.limit/2))
 	if err != nil {
 		return err
 	}
@@ -200,6 +210,9 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 	}
 	if i.release != nil {
 		data[releaseKey] = string(kept)
+	}
+	if i.reading != "" {
+		data[readingKey] = i.reading
 	}
 	if i.head != nil && maps.Equal(i.head.Data, data) {
 		i.records = maps.Clone(records)

@@ -2,9 +2,11 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -17,10 +19,10 @@ import (
 // no network. dir is relative to root ("overlays/prod"; "." for root itself). Bases may lie beside dir, and nothing may lie outside
 // root, symbolic links resolved. A path with a colon or an at sign in it counts as one of another host.
 func Kustomization(root, dir string) Source {
-	return Source{func() ([]document, []Problem) {
+	return Source{func() ([]document, []Problem, *folder) {
 		r, err := os.OpenRoot(root)
 		if err != nil {
-			return nil, []Problem{{Origin: root, Text: reason(err)}}
+			return nil, []Problem{{Origin: root, Text: reason(err)}}, nil
 		}
 		defer r.Close()
 		return build(r, root, filepath.ToSlash(filepath.Clean(dir)))
@@ -29,26 +31,28 @@ func Kustomization(root, dir string) Source {
 
 // build copies what the kustomization refers to into memory and lets kustomize see only that. So kustomize, which would clone and
 // download what it does not find, is shown nothing that this package has not looked at.
-func build(root *os.Root, name, dir string) ([]document, []Problem) {
-	c := &copier{root: root, name: name, to: filesys.MakeFsInMemory(), seen: map[string]bool{}}
+func build(root *os.Root, name, dir string) ([]document, []Problem, *folder) {
+	c := &copier{root: root, name: name, to: filesys.MakeFsInMemory(), seen: map[string]bool{}, objects: map[string]int{}}
 	if c.visit(dir); len(c.problems) > 0 {
-		return nil, c.problems
+		return nil, c.problems, nil
 	}
 	origin := c.origin(dir)
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(c.to, path.Join("/", dir))
 	if err != nil {
-		return nil, []Problem{{Origin: origin, Text: err.Error()}}
+		return nil, []Problem{{Origin: origin, Text: err.Error()}}, nil
 	}
 	var docs []document
 	for _, r := range made.Resources() {
 		m, err := r.Map()
 		if err != nil {
-			return nil, []Problem{{Origin: origin, Text: err.Error()}}
+			return nil, []Problem{{Origin: origin, Text: err.Error()}}, nil
 		}
 		more, bad := documents(m, origin)
 		docs, c.problems = append(docs, more...), append(c.problems, bad...)
 	}
-	return docs, c.problems
+	p := &folder{name: name, objects: c.objects, why: func(string) string { return "no kustomization names it" }}
+	p.unread, p.cut = unreadIn(root, c.objects, slices.Sorted(maps.Keys(c.seen)))
+	return docs, c.problems, p
 }
 
 // A copier copies what kustomizations refer to, and notes what may not be referred to.
@@ -56,7 +60,8 @@ type copier struct {
 	root     *os.Root
 	name     string
 	to       filesys.FileSystem
-	seen     map[string]bool
+	seen     map[string]bool // directories that were visited
+	objects  map[string]int  // how many objects each file gave that was copied, before anything was made of them
 	problems []Problem
 }
 
@@ -123,7 +128,8 @@ func (c *copier) resource(from, place string) {
 		return
 	}
 	if raw, ok := c.file(from, place); ok {
-		_, bad := parse(c.origin(place), raw)
+		docs, bad := parse(c.origin(place), raw)
+		c.objects[place] = len(docs)
 		c.problems = append(c.problems, bad...)
 	}
 }
@@ -245,5 +251,6 @@ func (c *copier) file(from, place string) ([]byte, bool) {
 		c.problem(from, "%s: %s", place, reason(err))
 		return nil, false
 	}
+	c.objects[place] = max(c.objects[place], 0) // known, whatever it gives
 	return raw, true
 }

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A TakenAwayError is an object that Apply wrote and that does not stay: when Apply was to end, it was gone, another one had its name, or a
-// controller of the cluster was about to delete it.
+// A TakenAwayError is an object that Apply wrote and that does not stay: when Apply was to end, it was gone, another
+// one had its name, or a controller of the cluster was about to delete it.
 type TakenAwayError struct {
 	Ref Ref
 	// Going says that it is there still, and goes as Why says. A plan foresees it so.
@@ -39,75 +40,111 @@ func takenAway(o order, now *metav1.PartialObjectMetadata, why string) *TakenAwa
 	return &TakenAwayError{Ref: o.ref, Why: why}
 }
 
-// lastLook ends an Apply that went well so far: what it wrote is looked at once more, in one list for each place, because "created" is only
-// what the server answered then. Objects that a controller takes away by what they hold are found by that, and not by luck: it acts when it
-// likes. A run that wrote nothing asks for nothing, but for the owners that manifests name.
+// lastLook ends an Apply that went well so far: what it wrote is looked at once more, in one list for each place,
+// because "created" is only what the server answered then. Objects that a controller takes away by what they hold are
+// found by that, and not by luck: it acts when it likes. A run that wrote nothing asks for nothing, but for the owners
+// that manifests name.
 func (r *run) lastLook(ctx context.Context, err error) error {
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	var written, tokens, tied []int
+	l := r.newLastLook()
+	if err := l.awaitTokens(ctx); err != nil && ctx.Err() != nil {
+		return err
+	}
+	if err := l.lookAgain(ctx); err != nil {
+		return errors.Join(l.err(), fmt.Errorf("a last look at what was written: %w", err))
+	}
+	l.foretell(ctx)
+	return errors.Join(l.err(), r.noteTaken(ctx, l.taken))
+}
+
+// A lastLook is what the end of a run looks at, by index of the order, and what it finds.
+type lastLook struct {
+	r       *run
+	written []int // by this run, to stay
+	tokens  []int // token Secrets that may be without their token
+	tied    []int // that a controller may take away by what they hold
+	ties    *tieReader
+	found   *live // of those that were written
+	errs    []error
+	taken   map[Ref]*TakenAwayError
+}
+
+func (r *run) newLastLook() *lastLook {
+	l := &lastLook{r: r, ties: r.newTies(func(Ref) bool { return false }), found: newLive(), taken: map[Ref]*TakenAwayError{}}
 	moved := r.movedAccounts()
 	for i, o := range r.orders {
 		fresh := r.wroteToStay(i)
 		if fresh {
-			written = append(written, i)
+			l.written = append(l.written, i)
 		}
-		now := r.live.get(o.ref)
-		switch {
-		case o.pos.isHook() && !fresh:
-		case !o.isTied():
-		case o.isToken() && !fresh && !moved[o.account().key()]:
-			if now != nil && !hasToken(o, now) { // a run that was cut off did not wait for it
-				tokens = append(tokens, i)
-			}
-		default:
-			tied = append(tied, i)
-			tokens = append(tokens, i)
+		switch now := r.live.get(o.ref); {
+		case !o.isTied() || o.pos.isHook() && !fresh:
+		case !o.isToken():
+			l.tied = append(l.tied, i)
+		case fresh || moved[o.account().key()]:
+			l.tied, l.tokens = append(l.tied, i), append(l.tokens, i)
+		case now != nil && !hasToken(o, now): // a run that was cut off did not wait for it
+			l.tokens = append(l.tokens, i)
 		}
 	}
-	taken := map[Ref]error{}
-	err = r.awaitTokens(ctx, tokens)
+	return l
+}
+
+func (l *lastLook) err() error { return errors.Join(l.errs...) }
+
+func (l *lastLook) takes(e *TakenAwayError) {
+	l.errs, l.taken[e.Ref.key()] = append(l.errs, e), e
+}
+
+// awaitTokens returns only what keeps it from an answer; whatever it finds is kept.
+func (l *lastLook) awaitTokens(ctx context.Context) error {
+	err := l.r.awaitTokens(ctx, l.tokens)
 	for _, one := range joined(err) {
 		if away := (*TakenAwayError)(nil); errors.As(one, &away) {
-			taken[away.Ref.key()] = away
+			l.takes(away)
+		} else if one != nil {
+			l.errs = append(l.errs, one)
 		}
 	}
-	if ctx.Err() != nil {
+	return err
+}
+
+// lookAgain compares the UIDs of what was written.
+func (l *lastLook) lookAgain(ctx context.Context) error {
+	refs := make([]Ref, len(l.written))
+	for n, i := range l.written {
+		refs[n] = l.r.orders[i].ref
+	}
+	if err := l.r.lookInto(ctx, refs, l.found); err != nil {
 		return err
 	}
-	found := newLive()
-	refs := make([]Ref, len(written))
-	for n, i := range written {
-		refs[n] = r.orders[i].ref
-	}
-	if lookErr := r.lookInto(ctx, refs, found); lookErr != nil {
-		return errors.Join(err, fmt.Errorf("a last look at what was written: %w", lookErr))
-	}
-	ties := r.newTies(func(Ref) bool { return false })
-	for _, i := range written {
-		o := r.orders[i]
-		now := found.get(o.ref)
-		if taken[o.ref.key()] == nil && found.hidden(o.ref) == nil && (now == nil || now.UID != r.uidOf(i)) {
-			taken[o.ref.key()] = takenAway(o, now, ties.why(ctx, o, nil))
-			err = errors.Join(err, taken[o.ref.key()])
+	for _, i := range l.written {
+		o := l.r.orders[i]
+		now := l.found.get(o.ref)
+		if l.taken[o.ref.key()] == nil && l.found.hidden(o.ref) == nil && (now == nil || now.UID != l.r.uidOf(i)) {
+			l.takes(takenAway(o, now, l.ties.why(ctx, o, nil)))
 		}
 	}
-	for _, i := range tied {
-		o := r.orders[i]
-		now := found.get(o.ref)
+	return nil
+}
+
+// foretell finds what is there still and goes.
+func (l *lastLook) foretell(ctx context.Context) {
+	for _, i := range l.tied {
+		o := l.r.orders[i]
+		now := l.found.get(o.ref)
 		if now == nil {
-			now = r.live.get(o.ref) // one that was not written
+			now = l.r.live.get(o.ref) // one that was not written
 		}
-		if taken[o.ref.key()] != nil || now == nil {
+		if l.taken[o.ref.key()] != nil || now == nil {
 			continue
 		}
-		if why := ties.why(ctx, o, now); why != "" {
-			taken[o.ref.key()] = &TakenAwayError{Ref: o.ref, Going: true, Why: why}
-			err = errors.Join(err, taken[o.ref.key()])
+		if why := l.ties.why(ctx, o, now); why != "" {
+			l.takes(&TakenAwayError{Ref: o.ref, Going: true, Why: why})
 		}
 	}
-	return errors.Join(err, r.noteTaken(ctx, taken))
 }
 
 // joined takes errors.Join apart, at any depth.
@@ -123,8 +160,9 @@ func joined(err error) []error {
 	return all
 }
 
-// wroteToStay says that this run wrote the object and that it is to be there afterwards. A hook is done when it succeeded: one that is to go
-// then went, and one of a kind that ends may be collected by whatever ran it, as may a Job with a time to live.
+// wroteToStay says that this run wrote the object and that it is to be there afterwards. A hook is done when it
+// succeeded: one that is to go then went, and one of a kind that ends may be collected by whatever ran it, as may a Job
+// with a time to live.
 func (r *run) wroteToStay(i int) bool {
 	o := r.orders[i]
 	switch action := r.results[i].Action; {
@@ -141,7 +179,11 @@ func (r *run) wroteToStay(i int) bool {
 func (r *run) movedAccounts() map[Ref]bool {
 	moved := map[Ref]bool{}
 	for _, x := range slices.Concat(r.results, r.pruned) {
-		if x.Ref.Group == "" && x.Ref.Kind == "ServiceAccount" && slices.Contains([]Action{Created, Recreated, Ran, Pruned}, x.Action) {
+		if x.Ref.Group != "" || x.Ref.Kind != "ServiceAccount" {
+			continue
+		}
+		switch x.Action {
+		case Created, Recreated, Ran, Pruned:
 			moved[x.Ref.key()] = true
 		}
 	}
@@ -149,15 +191,15 @@ func (r *run) movedAccounts() map[Ref]bool {
 }
 
 // noteTaken has the results say what became of the objects, and hooks run again that left nothing.
-func (r *run) noteTaken(ctx context.Context, taken map[Ref]error) error {
+func (r *run) noteTaken(ctx context.Context, taken map[Ref]*TakenAwayError) error {
 	again := false
 	for i, o := range r.orders {
-		err, ok := taken[o.ref.key()].(*TakenAwayError)
-		if !ok {
+		err := taken[o.ref.key()]
+		if err == nil {
 			continue
 		}
 		r.mu.Lock()
-		r.results[i].Why = "it does not stay: " + err.Why
+		r.results[i].Why = strings.TrimPrefix(err.Error(), o.ref.String()+" ")
 		r.mu.Unlock()
 		if o.pos.isHook() && r.inv.release != nil {
 			r.keeping.Lock()

@@ -1,8 +1,8 @@
 package apply
 
-// needsOf lists what must be there when an object is created, or when its pods are, because without it they are refused, taken away again
-// or never made: the account of a token, the account and the classes of a pod, the class of a claim, the role of a binding, the policy of a
-// binding. Versions are left out, as in Ref.key.
+// needsOf lists what must be there when an object is created, or when its pods are, because without it they are
+// refused, taken away again or never made: the account of a token, the account and the classes of a pod, the class of a
+// claim, the role of a binding, the policy of a binding. Versions are left out, as in Ref.key.
 func needsOf(o order) []Ref {
 	body := o.body.Object
 	var all []Ref

@@ -1,6 +1,9 @@
 package apply
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Options say how Apply works; the zero Options is ready for use: it prunes nothing, fails on conflicts and bounds every retry.
 type Options struct {
@@ -11,6 +14,11 @@ type Options struct {
 	// PruneData names objects of kinds that hold data (PersistentVolumeClaim, PersistentVolume, Namespace,
 	// CustomResourceDefinition, Secret with data) that Prune may delete; without that they are kept. Versions are not compared.
 	PruneData []Ref
+	// AllowPrune agrees to a prune that looks like an accident; see AccidentError.
+	AllowPrune bool
+	// ConfirmPrune asks whether to go on with such a prune, once, before the first write; "no" is ErrPruneDeclined. When it is nil and
+	// AllowPrune is not set, such a prune is an *AccidentError. A dry run does not ask.
+	ConfirmPrune func(context.Context, *AccidentError) (bool, error)
 	// Shared is for objects that outlive every set or belong to several: they get no owner mark, the set keeps no inventory, and
 	// nothing is pruned. A set with hooks can't be shared.
 	Shared bool

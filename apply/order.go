@@ -1,19 +1,23 @@
 package apply
 
-// The tiers of kinds, in which the objects of a wave are written; each needs what the earlier ones made. Within a tier no object needs
-// another one at the moment at which it is created, as far as Kubernetes' own kinds go; what a custom resource needs, its webhook says.
+// The tiers of kinds, in which the objects of a wave are written; each needs what the earlier ones made. Within a tier
+// no object needs another one at the moment at which it is created, as far as Kubernetes' own kinds go; what a custom
+// resource needs, its webhook says.
 const (
 	tierNamespaces = iota
 	tierKinds      // CustomResourceDefinitions
-	// tierClasses is what gives a later object a value when that is created, bounds it, or owns it: classes, limits, quotas, volumes, accounts.
-	// An object that is created before its class stays without it, and a token Secret before its account is deleted.
+	// tierClasses is what gives a later object a value when that is created, bounds it, or owns it: classes, limits,
+	// quotas, volumes, accounts. An object that is created before its class stays without it, and a token Secret before
+	// its account is deleted.
 	tierClasses
 	tierGround  // what pods and bindings refer to: roles, configuration, claims
 	tierNetwork // Services and NetworkPolicies, and the bindings of the roles
 	tierWorkloads
 	tierRest     // custom resources, autoscalers, budgets, ingresses
 	tierWebhooks // they judge every later write, so their servers must run
-	tierPolicies // the bindings of admission policies, which are refused while the policy is not there to those who are not admins
+	// tierPolicies is the bindings of admission policies: while the policy is not there, they are refused to those who
+	// are not admins.
+	tierPolicies
 	tierCount
 )
 

@@ -22,6 +22,8 @@ type Plan struct {
 	Set     string `json:"set"` // Set.ID
 	// Steps holds the objects of the set in the order of the set, then those that left it.
 	Steps []Step `json:"steps"`
+	// Accident says why what the plan prunes looks like an accident; nil when it does not.
+	Accident *AccidentError `json:"accident,omitempty"`
 
 	// A closure, and not a field, so that no printer or comparer of Go values walks into the Secrets of the set.
 	input func() (*Set, Options)
@@ -122,6 +124,7 @@ func makePlan(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*P
 		for _, g := range gone {
 			plan.Steps = append(plan.Steps, Step{Ref: g.Ref, Intent: intentOf(g.Action), Why: g.Why, uid: types.UID(g.UID)})
 		}
+		plan.Accident = r.accident(plan.going())
 	}
 	return plan, r, nil
 }
@@ -183,8 +186,33 @@ func (p *Plan) Step(r Ref) (Step, bool) {
 	return Step{}, false
 }
 
-// Err joins why the plan can't be carried out: *ConflictError, *OwnedError or *ObjectError for each object in the way; nil when it can.
+// going lists what the plan prunes.
+func (p *Plan) going() []Ref {
+	var goes []Ref
+	for _, s := range p.Steps {
+		if s.Intent == WillPrune {
+			goes = append(goes, s.Ref)
+		}
+	}
+	return goes
+}
+
+// Err joins why the plan can't be carried out: *ConflictError, *OwnedError or *ObjectError for each object in the way, and the
+// *AccidentError, unless the plan was made with Options.AllowPrune; nil when it can.
 func (p *Plan) Err() error {
+	err := p.inTheWay()
+	if p.Accident == nil {
+		return err
+	}
+	if p.input != nil {
+		if _, opts := p.input(); opts.AllowPrune {
+			return err
+		}
+	}
+	return errors.Join(err, p.Accident)
+}
+
+func (p *Plan) inTheWay() error {
 	var errs []error
 	for _, s := range p.Steps {
 		errs = append(errs, s.err)
@@ -211,15 +239,20 @@ func (e *MovedError) Error() string {
 // Apply does what the plan says, with the options that it was made with. It looks again first: when another plan would come out, it
 // writes nothing and returns a *MovedError. Each object that exists is written only in the version for which that was found; one that
 // moves while the plan is carried out ends it, with the Outcome until then, unless the same is to be done to it still. An object that
-// somebody makes between the look and the write is applied onto, as Apply does. A plan with an Err is refused with that.
+// somebody makes between the look and the write is applied onto, as Apply does. A plan with an Err is refused with that; about an Accident
+// Options.ConfirmPrune is asked.
 func (p *Plan) Apply(ctx context.Context, cfg *rest.Config) (*Outcome, error) {
 	if p.input == nil {
 		return &Outcome{}, errNoPlan
 	}
-	if err := p.Err(); err != nil {
-		return &Outcome{}, err
-	}
 	set, opts := p.input()
+	blocked := p.Err()
+	if opts.ConfirmPrune != nil {
+		blocked = p.inTheWay()
+	}
+	if blocked != nil {
+		return &Outcome{}, blocked
+	}
 	next, r, err := makePlan(ctx, cfg, set, opts)
 	if err != nil {
 		return &Outcome{}, err

@@ -79,6 +79,8 @@ func TestPlanTellsTheFields(t *testing.T) {
 	changed = strings.Replace(changed, "kind: PersistentVolumeClaim\nmetadata: {name: state,", "kind: PersistentVolumeClaim\nmetadata: {name: state2,", 1)
 	p := mustPlan(t, set(t, ns, changed), apply.Options{Prune: true})
 	wantText(t, p, ns, `
+DELETES 1 object:
+prune       ConfigMap NS/old
 configure   ConfigMap NS/conf
             data.a: "1" -> "2"
             data["b.c"]: (absent) -> "x\ny"
@@ -93,7 +95,6 @@ configure   Deployment.apps NS/web
             spec.replicas: 1 -> 2
             spec.template.spec.containers[name="web"].image: "registry.example/web:1" -> "registry.example/web:2"
             spec.template.spec.containers[name="log"]: (absent) -> {"image":"registry.example/log:1","imagePullPolicy":"IfNotPresent","name":"log","resources":{},"terminationMessagePath":… (177 characters)
-prune       ConfigMap NS/old
 keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed
 1 to create, 4 to configure, 1 to prune, 1 to keep, 3 unchanged
 `)

@@ -10,7 +10,8 @@ import (
 // longestValue bounds a value in the text of a plan, in characters; the JSON form holds it whole.
 const longestValue = 120
 
-// WriteText writes the plan for a person: a line for each object that is not unchanged, the fields of it below, and the counts.
+// WriteText writes the plan for a person: what it deletes and why that may be an accident, a line for each other object
+// that is not unchanged, the fields of it below, and the counts.
 func (p *Plan) WriteText(w io.Writer) error {
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -22,8 +23,9 @@ func (p *Plan) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(p
 // String is the text of WriteText.
 func (p *Plan) String() string {
 	var b strings.Builder
+	p.writeDeletes(&b)
 	for _, s := range p.Steps {
-		if s.Intent == WillLeave {
+		if s.Intent == WillLeave || s.Intent == WillPrune {
 			continue
 		}
 		fmt.Fprintf(&b, "%-11s %s", s.Intent, s.Ref)
@@ -53,6 +55,25 @@ func (p *Plan) String() string {
 	}
 	b.WriteString(strings.Join(counts, ", ") + "\n")
 	return b.String()
+}
+
+// writeDeletes comes before everything else: it is what nobody may overlook.
+func (p *Plan) writeDeletes(b *strings.Builder) {
+	goes := p.going()
+	if len(goes) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "DELETES %s:\n", objectCount(len(goes)))
+	for _, ref := range goes {
+		fmt.Fprintf(b, "%-11s %s\n", WillPrune, ref)
+	}
+	if p.Accident == nil {
+		return
+	}
+	b.WriteString("which looks like an accident:\n")
+	for _, line := range p.Accident.doubts() {
+		fmt.Fprintf(b, "%12s%s\n", "", line)
+	}
 }
 
 func shorten(v Value) string {

@@ -24,10 +24,11 @@ func compareTurns(a, b turn) int {
 	return cmp.Or(rank(a.phase)-rank(b.phase), cmp.Compare(a.number, b.number))
 }
 
-// schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What annotations say gives way
-// to what can't be otherwise: a Namespace, a CustomResourceDefinition and whatever else an object needs when it is created (see needsOf) come
-// no later than the first object that needs them (a hook of a failure may be that at once), and a webhook configuration no earlier than the
-// Services of the set that it calls, and the workloads behind them. A hook that comes earlier for that has another phase from then on.
+// schedule puts the objects into waves, in the order in which they come; those of SyncFail are the last. What
+// annotations say gives way to what can't be otherwise: a Namespace, a CustomResourceDefinition and whatever else an
+// object needs when it is created (see needsOf) come no later than the first object that needs them (a hook of a
+// failure may be that at once), and a webhook configuration no earlier than the Services of the set that it calls, and
+// the workloads behind them. A hook that comes earlier for that has another phase from then on.
 func schedule(orders []order) []wave {
 	waves := map[turn]*wave{}
 	for i, turns := range turnsOf(orders) {
@@ -115,7 +116,8 @@ func firstOf(all [][]turn) turn {
 	return first
 }
 
-// behind lists what a webhook needs before it is called: its Service, and the workloads of the set whose pods that selects.
+// behind lists what a webhook needs before it is called: its Service, and the workloads of the set whose pods that
+// selects.
 func behind(orders []order, s server) []int {
 	at := slices.IndexFunc(orders, func(o order) bool { return o.ref.key() == s.ref() })
 	if at < 0 {

@@ -23,6 +23,7 @@ type Set struct {
 	Objects []*unstructured.Unstructured
 
 	origins map[Ref]string // where the manifests of objects that were read stand, by key
+	reading reading        // of a set that Read made of directories
 }
 
 // ID is the identity of the set as its objects carry it: "<namespace>/<name>".

@@ -16,7 +16,8 @@ import (
 
 // A Source is where objects of a set are read from: Stream, Directory, Kustomization or Objects.
 type Source struct {
-	read func() ([]document, []Problem)
+	// read returns also what was read of which files; nil when it was no directory.
+	read func() ([]document, []Problem, *folder)
 }
 
 // A document is one object as it was read, and the place where it stands: "web.yaml:12".
@@ -31,30 +32,39 @@ type document struct {
 func Read(name, namespace string, sources ...Source) (*Set, error) {
 	var all []document
 	var problems []Problem
+	var places reading
 	for _, s := range sources {
 		if s.read == nil {
 			continue
 		}
-		docs, bad := s.read()
+		docs, bad, p := s.read()
 		all, problems = append(all, docs...), append(problems, bad...)
+		if p != nil {
+			places = append(places, p)
+		}
 	}
-	return newSet(name, namespace, all, problems)
+	set, err := newSet(name, namespace, all, problems)
+	if err == nil {
+		set.reading = places
+	}
+	return set, err
 }
 
 // Stream reads YAML or JSON documents. origin is the name of the stream in Problems: a file's name, or "stdin".
 func Stream(origin string, r io.Reader) Source {
-	return Source{func() ([]document, []Problem) {
+	return Source{func() ([]document, []Problem, *folder) {
 		raw, err := io.ReadAll(r)
 		if err != nil {
-			return nil, []Problem{{Origin: origin, Text: err.Error()}}
+			return nil, []Problem{{Origin: origin, Text: err.Error()}}, nil
 		}
-		return parse(origin, raw)
+		docs, problems := parse(origin, raw)
+		return docs, problems, nil
 	}}
 }
 
 // Objects takes objects of the program, which Problems call "<origin>[<index>]".
 func Objects(origin string, objs ...runtime.Object) Source {
-	return Source{func() (docs []document, problems []Problem) {
+	return Source{func() (docs []document, problems []Problem, _ *folder) {
 		for i, o := range objs {
 			at := fmt.Sprintf("%s[%d]", origin, i)
 			list, err := unstructuredOf(o)
@@ -65,52 +75,70 @@ func Objects(origin string, objs ...runtime.Object) Source {
 				docs = append(docs, document{u, at})
 			}
 		}
-		return docs, problems
+		return docs, problems, nil
 	}}
 }
 
-// Directory reads the files *.yaml, *.yml and *.json of a directory, in the order of the bytes of their names. Names that begin with a
-// dot are left out, and so are directories in it. A directory that holds a kustomization is built instead, as by Kustomization with
-// the directory itself as the root. A symbolic link is followed when it is relative and stays in the directory; any other is a Problem.
+// Directory reads the files *.yaml, *.yml and *.json of a directory, in the order of the bytes of their names. Names that
+// begin with a dot are left out, and so are directories in it; Set.Unread tells what looks like a manifest there. A
+// directory that holds a kustomization is built instead, as by Kustomization with the directory itself as the root. A
+// symbolic link is followed when it is relative and stays in the directory; any other is a Problem.
 func Directory(dir string) Source {
-	return Source{func() ([]document, []Problem) {
+	return Source{func() ([]document, []Problem, *folder) {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
-			return nil, []Problem{{Origin: dir, Text: reason(err)}}
+			return nil, []Problem{{Origin: dir, Text: reason(err)}}, nil
 		}
 		defer root.Close()
 		if kustomizationIn(root, ".") != "" {
 			return build(root, dir, ".")
 		}
-		entries, err := fs.ReadDir(root.FS(), ".")
-		if err != nil {
-			return nil, []Problem{{Origin: dir, Text: reason(err)}}
-		}
-		var docs []document
-		var problems []Problem
-		files := 0
-		for _, e := range entries { // sorted by name
-			if !isManifest(e.Name()) {
-				continue
-			}
-			origin := filepath.Join(dir, e.Name())
-			raw, err := readFile(root, e.Name())
-			if errors.Is(err, errDirectory) {
-				continue
-			}
-			files++
-			if err != nil {
-				problems = append(problems, Problem{Origin: origin, Text: reason(err)})
-				continue
-			}
-			more, bad := parse(origin, raw)
-			docs, problems = append(docs, more...), append(problems, bad...)
-		}
-		if files == 0 {
-			problems = append(problems, Problem{Origin: dir, Text: "it holds no *.yaml, *.yml or *.json and no kustomization"})
-		}
-		return docs, problems
+		return readDirectory(root, dir)
 	}}
+}
+
+func readDirectory(root *os.Root, dir string) (docs []document, problems []Problem, p *folder) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, []Problem{{Origin: dir, Text: reason(err)}}, nil
+	}
+	p = &folder{name: dir, objects: map[string]int{}, why: whyNotRead}
+	for _, e := range entries { // sorted by name
+		if !isManifest(e.Name()) {
+			continue
+		}
+		origin := filepath.Join(dir, e.Name())
+		raw, err := readFile(root, e.Name())
+		if errors.Is(err, errDirectory) {
+			continue
+		}
+		p.objects[e.Name()] = 0
+		if err != nil {
+			problems = append(problems, Problem{Origin: origin, Text: reason(err)})
+			continue
+		}
+		more, bad := parse(origin, raw)
+		p.objects[e.Name()] = len(more)
+		docs, problems = append(docs, more...), append(problems, bad...)
+	}
+	if len(p.objects) == 0 {
+		problems = append(problems, Problem{Origin: dir, Text: "it holds no *.yaml, *.yml or *.json and no kustomization"})
+	}
+	if len(problems) == 0 {
+		p.unread, p.cut = unreadIn(root, p.objects, []string{"."})
+	}
+	return docs, problems, p
+}
+
+// whyNotRead is why Directory does not read a file.
+func whyNotRead(file string) string {
+	switch {
+	case strings.Contains(file, "/"):
+		return "sub-folders are not read"
+	case strings.HasPrefix(file, "."):
+		return "names that begin with a dot are not read"
+	}
+	return "only *.yaml, *.yml and *.json are read, in small letters"
 }
 
 func isManifest(name string) bool {

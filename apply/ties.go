@@ -24,22 +24,31 @@ const (
 	bootstrapHome = metav1.NamespaceSystem
 )
 
-// isToken says that the object is a Secret into which the cluster puts the token of a ServiceAccount, and which it deletes with that.
+// isToken says that the object is a Secret into which the cluster puts the token of a ServiceAccount, and which it
+// deletes with that.
 func (o order) isToken() bool {
 	return o.isSecret() && text(o.body.Object["type"]) == string(corev1.SecretTypeServiceAccountToken)
 }
 
 // account is the ServiceAccount of a token Secret.
 func (o order) account() Ref {
-	return Ref{Version: "v1", Kind: "ServiceAccount", Namespace: o.ref.Namespace, Name: o.body.GetAnnotations()[accountName]}
+	name := o.body.GetAnnotations()[accountName]
+	return Ref{Version: "v1", Kind: "ServiceAccount", Namespace: o.ref.Namespace, Name: name}
 }
 
-// isTied says that a controller of the cluster takes the object away by what it holds: its owners, its account, its end.
+// isBootstrapToken says that the object is a token with which nodes join.
+func (o order) isBootstrapToken() bool {
+	return o.isSecret() && o.ref.Namespace == bootstrapHome && text(o.body.Object["type"]) == bootstrapToken
+}
+
+// isTied says that a controller of the cluster takes the object away by what it holds: its owners, its account, its
+// end.
 func (o order) isTied() bool {
-	return o.isToken() || len(o.body.GetOwnerReferences()) > 0 || o.isSecret() && text(o.body.Object["type"]) == bootstrapToken
+	return o.isToken() || o.isBootstrapToken() || len(o.body.GetOwnerReferences()) > 0
 }
 
-// A tieReader tells whether the cluster lets an object live. It reads the metadata of each owner once, and is for one goroutine.
+// A tieReader tells whether the cluster lets an object live. It reads the metadata of each owner once, and is for one
+// goroutine.
 type tieReader struct {
 	r    *run
 	seen map[Ref]tiedTo
@@ -57,7 +66,8 @@ func (r *run) newTies(made func(Ref) bool) *tieReader {
 	return &tieReader{r: r, seen: map[Ref]tiedTo{}, made: made}
 }
 
-// read looks at an owner. One of a kind that nobody serves is not known to be gone: the garbage collector can't tell either.
+// read looks at an owner. One of a kind that nobody serves is not known to be gone: the garbage collector can't tell
+// either.
 func (t *tieReader) read(ctx context.Context, ref Ref) tiedTo {
 	if got, ok := t.seen[ref]; ok {
 		return got
@@ -71,7 +81,8 @@ func (t *tieReader) read(ctx context.Context, ref Ref) tiedTo {
 	return got
 }
 
-// why says why the cluster takes the object away; "" when nothing is known that would. now is the object's metadata, nil when it is not there.
+// why says why the cluster takes the object away; "" when nothing is known that would. now is the object's metadata,
+// nil when it is not there.
 func (t *tieReader) why(ctx context.Context, o order, now *metav1.PartialObjectMetadata) string {
 	owners, notes := o.body.GetOwnerReferences(), o.body.GetAnnotations()
 	if now != nil && len(owners) > 0 {
@@ -89,7 +100,8 @@ func (t *tieReader) why(ctx context.Context, o order, now *metav1.PartialObjectM
 	return expired(o)
 }
 
-// collected says which owners are gone, when all are: then the garbage collector takes the object. This is its own rule.
+// collected says which owners are gone, when all are: then the garbage collector takes the object. This is its own
+// rule.
 func (t *tieReader) collected(ctx context.Context, ref Ref, owners []metav1.OwnerReference) string {
 	var gone []string
 	for _, owner := range owners {
@@ -120,14 +132,17 @@ func (t *tieReader) collected(ctx context.Context, ref Ref, owners []metav1.Owne
 		return ""
 	}
 	return "its owner " + strings.Join(gone, ", and its owner ") +
-		", so the garbage collector takes it; leave metadata.ownerReferences out, which only the cluster that it was exported from understands"
+		", so the garbage collector takes it; leave metadata.ownerReferences out, which hold only where the manifest was exported"
 }
 
 // disowned says why the token controller deletes a token Secret with those annotations.
 func (t *tieReader) disowned(ctx context.Context, ref Ref, notes map[string]string) string {
 	account := Ref{Version: "v1", Kind: "ServiceAccount", Namespace: ref.Namespace, Name: notes[accountName]}
 	got, uid := t.read(ctx, account), types.UID(notes[accountUID])
-	const deletes = ", and the token controller deletes a token Secret without its account"
+	const (
+		deletes  = ", and the token controller deletes a token Secret without its account"
+		leaveOut = deletes + "; leave that annotation out, which the cluster writes"
+	)
 	switch {
 	case account.Name == "" || !got.known:
 		return ""
@@ -136,17 +151,16 @@ func (t *tieReader) disowned(ctx context.Context, ref Ref, notes map[string]stri
 	case got.now == nil && uid == "":
 		return fmt.Sprintf("its %s is not there%s", account, deletes)
 	case got.now == nil:
-		return fmt.Sprintf("its %s with the uid %s (%s) is not there%s; leave that annotation out, which the cluster writes", account, uid, accountUID, deletes)
+		return fmt.Sprintf("its %s with the uid %s (%s) is not there%s", account, uid, accountUID, leaveOut)
 	case uid != "" && got.now.UID != uid:
-		return fmt.Sprintf("its annotation %s says %s, and %s has the uid %s%s; leave that annotation out, which the cluster writes",
-			accountUID, uid, account, got.now.UID, deletes)
+		return fmt.Sprintf("its annotation %s says %s, and %s has the uid %s%s", accountUID, uid, account, got.now.UID, leaveOut)
 	}
 	return ""
 }
 
 // expired says that a bootstrap token is over.
 func expired(o order) string {
-	if text(o.body.Object["type"]) != bootstrapToken || o.ref.Namespace != bootstrapHome {
+	if !o.isBootstrapToken() {
 		return ""
 	}
 	raw, _ := base64.StdEncoding.DecodeString(text(dig(o.body.Object, "data", "expiration")))
@@ -154,5 +168,6 @@ func expired(o order) string {
 	if err != nil || time.Now().Before(end) {
 		return ""
 	}
-	return fmt.Sprintf("the bootstrap token expired at %s, and the token cleaner deletes one that did", end.UTC().Format(time.RFC3339))
+	at := end.UTC().Format(time.RFC3339)
+	return fmt.Sprintf("the bootstrap token expired at %s, and the token cleaner deletes one that did", at)
 }

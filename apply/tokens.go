@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// awaitTokens waits until the token Secrets among those orders hold their token or are gone; the latter is a *TakenAwayError. It reads their
-// metadata alone. The token controller does the one or the other, a moment after the write.
+// awaitTokens waits until the token Secrets among those orders hold their token or are gone; the latter is a
+// *TakenAwayError. It reads their metadata alone. The token controller does the one or the other, a moment after the
+// write.
 func (r *run) awaitTokens(ctx context.Context, indexes []int) error {
 	groups := map[string]*tokenWait{}
 	for _, i := range indexes {
@@ -77,7 +78,8 @@ func (w *tokenWait) wait(ctx context.Context) error {
 	if err == nil {
 		src := metaSource(at, one.Name)
 		if len(w.left) > 1 {
-			src.options.FieldSelector = fields.OneTermEqualSelector("type", string(corev1.SecretTypeServiceAccountToken)).String()
+			ofType := fields.OneTermEqualSelector("type", string(corev1.SecretTypeServiceAccountToken))
+			src.options.FieldSelector = ofType.String()
 		}
 		err = watchUntil(bounded, src, func(objs []runtime.Object) (look, error) { return w.see(bounded, objs), nil })
 	}
@@ -140,7 +142,9 @@ func (w *tokenWait) see(ctx context.Context, objs []runtime.Object) look {
 			}
 		default:
 			// Of an account that the set has nothing else is known than that it was there a moment ago.
-			if it.told == "" && (it.order.body.GetAnnotations()[accountUID] != "" || !w.r.wanted[it.order.account().key()]) || it.why != "" && patience == 0 {
+			named := it.order.body.GetAnnotations()[accountUID] != ""
+			doubtful := named || !w.r.wanted[it.order.account().key()]
+			if it.told == "" && doubtful || it.why != "" && patience == 0 {
 				it.why = ties.why(ctx, it.order, now)
 			}
 			if it.why == "" || patience > 0 {
@@ -163,7 +167,8 @@ func (it *tokenItem) message() string {
 	if it.why != "" {
 		return it.why
 	}
-	return fmt.Sprintf("the token of %s is not made yet: the token controller of the cluster makes it, or deletes the Secret when the account is not there", it.order.account())
+	return fmt.Sprintf("the token of %s is not made yet: the token controller of the cluster makes it, "+
+		"or deletes the Secret when the account is not there", it.order.account())
 }
 
 // tell says what is waited for, when that is news.
@@ -180,19 +185,23 @@ func (w *tokenWait) late(verdict string, cause error) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(w.left)) {
 		it := w.left[name]
-		errs = append(errs, &UnreadyError{Ref: it.order.ref, Status: Status{Message: it.message()}, Verdict: fmt.Sprintf(verdict, it.message()), Err: cause})
+		status, end := Status{Message: it.message()}, fmt.Sprintf(verdict, it.message())
+		errs = append(errs, &UnreadyError{Ref: it.order.ref, Status: status, Verdict: end, Err: cause})
 	}
 	return errors.Join(errs...)
 }
 
-// hasToken reads from the metadata of a token Secret whether the token is there: whoever wrote it owns the field, and the token controller
-// notes the UID of the account with it.
+// hasToken reads from the metadata of a token Secret whether the token is there: whoever wrote it owns the field, and
+// the token controller notes the UID of the account with it.
 func hasToken(o order, now *metav1.PartialObjectMetadata) bool {
 	for _, e := range now.ManagedFields {
 		var owned struct {
 			Data map[string]any `json:"f:data"`
 		}
-		if e.FieldsV1 != nil && json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) == nil && owned.Data["f:"+corev1.ServiceAccountTokenKey] != nil {
+		if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		if owned.Data["f:"+corev1.ServiceAccountTokenKey] != nil {
 			return true
 		}
 	}

@@ -49,6 +49,7 @@ func applyCommand(streams Streams) *cobra.Command {
 	flags.BoolVar(&a.plan, "plan", false, "say what would change and write nothing; exit code 0: nothing, 2: something")
 	flags.StringArrayVar(&a.images, "image", nil, "NAME=REF, or NAME=@DIGEST: what the images of a name become, for this apply")
 	flags.BoolVar(&a.options.Prune, "prune", true, "remove what left the directory since the last apply; what holds data stays, see --prune-data")
+	flags.BoolVar(&a.options.AllowPrune, "allow-prune", false, "prune although it looks like an accident, because less is read than at the last apply (default: asked on a terminal, else refused)")
 	flags.BoolVar(&a.empty, "allow-empty", false, "go on when the directory holds no object, which prunes all of the set")
 	flags.StringArrayVar(&a.pruneData, "prune-data", nil, "an object that may be pruned although it holds data, such as \"PersistentVolumeClaim demo/state\"")
 	flags.StringSliceVar(&a.options.Conflicts.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
@@ -77,8 +78,9 @@ func (a *applying) run(ctx context.Context) error {
 	if a.plan {
 		return a.runPlan(ctx, out)
 	}
+	a.options.ConfirmPrune = asker[*apply.AccidentError](a.streams)
 	outcome, err := a.apply(ctx, out)
-	return end(ctx, out, outcome, adoptable(err))
+	return end(ctx, out, outcome, agreeable(adoptable(err)))
 }
 
 // runPlan prints the plan, and tells by the exit code whether it changes something.
@@ -91,7 +93,15 @@ func (a *applying) runPlan(ctx context.Context, out applyPrinter) error {
 	if err != nil {
 		return end(ctx, out, nil, err)
 	}
-	return endPlan(ctx, out, plan, adoptable(plan.Err()))
+	return endPlan(ctx, out, plan, agreeable(adoptable(plan.Err())))
+}
+
+// agreeable names the flag that helps with a prune that looks like an accident.
+func agreeable(err error) error {
+	if accident := (*apply.AccidentError)(nil); errors.As(err, &accident) {
+		return fmt.Errorf("%w — with --allow-prune", err)
+	}
+	return err
 }
 
 // adoptable names the flag that helps with an object of another set, or of none.
@@ -152,6 +162,7 @@ func (a *applying) prepared(ctx context.Context, out applyPrinter, then func(*co
 		set.Namespace = c.namespace
 	}
 	out.started(set, c.context)
+	out.unread(set.Unread())
 	findings, err := c.check(ctx, set, a.options)
 	if err != nil {
 		return err
@@ -190,6 +201,9 @@ func (a *applying) read() (*apply.Set, error) {
 	}
 	if len(set.Objects) == 0 && !a.empty {
 		return nil, fmt.Errorf("%s: its files hold no object, so all of the set would be pruned — correct them, or give --allow-empty to have that", a.dir)
+	}
+	if len(set.Objects) == 0 {
+		a.options.AllowPrune = true // --allow-empty said so
 	}
 	if err := set.MapImages(mappings); err != nil {
 		return nil, err

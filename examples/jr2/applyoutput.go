@@ -17,6 +17,7 @@ import (
 // An applyPrinter tells an apply, or its plan, to the user.
 type applyPrinter interface {
 	started(set *apply.Set, context string)
+	unread([]apply.UnreadFile)
 	found(preflight.Finding)
 	applied(apply.Event)
 	ending
@@ -58,6 +59,19 @@ func (p *applyText) line(format string, args ...any) {
 func (p *applyText) started(set *apply.Set, context string) {
 	p.objects = len(set.Objects)
 	p.line("jr2 apply — %s (%s) → context %s", set.ID(), counted(p.objects, "object"), context)
+}
+
+// toldUnread is how many files that are not read are told one by one.
+const toldUnread = 10
+
+func (p *applyText) unread(files []apply.UnreadFile) {
+	for i, f := range files {
+		if i == toldUnread {
+			p.line("note: and %d more files look like manifests and are not read", len(files)-i)
+			return
+		}
+		p.line("note: %s looks like a manifest and is not read: %s", f.Path, f.Why)
+	}
 }
 
 func (p *applyText) found(f preflight.Finding) {
@@ -175,6 +189,17 @@ func (p applyJSON) started(set *apply.Set, context string) {
 		Context string `json:"context"`
 		Objects int    `json:"objects"`
 	}{"started", set.ID(), context, len(set.Objects)})
+}
+
+func (p applyJSON) unread(files []apply.UnreadFile) {
+	if len(files) == 0 {
+		return
+	}
+	p.print(struct {
+		Type  string             `json:"type"`
+		Files []apply.UnreadFile `json:"files"`
+		More  int                `json:"more,omitempty"` // that are not listed
+	}{"unread", files[:min(len(files), toldUnread)], max(len(files)-toldUnread, 0)})
 }
 
 func (p applyJSON) found(f preflight.Finding) {

@@ -220,12 +220,21 @@ func (s *site) testCutOff(t *testing.T) {
 	}
 }
 
-// testPruned takes the Ingress away, and leaves what holds keys. A set of another name takes nothing of this one.
+// testPruned takes the Ingress away, and leaves what holds keys. While the file is still there it may be an accident. A set of another name takes
+// nothing of this one.
 func (s *site) testPruned(t *testing.T) {
-	for _, file := range []string{"06-ingress.yaml", "01-secret.yaml"} {
+	files := []string{"06-ingress.yaml", "01-secret.yaml"}
+	for _, file := range files {
 		s.edit(t, "kustomization.yaml", "  - "+file+"\n", "")
 	}
 	run, err := s.apply(t)
+	if accident := (*apply.AccidentError)(nil); !errors.As(err, &accident) || len(accident.Goes) != 1 || !strings.Contains(run.err.String(), "06-ingress.yaml: it gave 1 object at the last apply, and is still there") {
+		t.Errorf("its file is still there: %v\n%s", err, run.err)
+	}
+	for _, file := range files {
+		must(t, os.Remove(filepath.Join(s.dir, file)))
+	}
+	run, err = s.apply(t)
 	must(t, err)
 	order(t, run, "  Ingress.networking.k8s.io jarvis/jarvis pruned")
 	order(t, run, "  Secret jarvis/jarvis-generated kept — ")
