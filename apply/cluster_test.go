@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		roomy := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("256"), corev1.ResourcePods: resource.MustParse("10000")}
 		cluster, err := devcluster.Start(context.Background(), devcluster.Options{
 			Users: []devcluster.User{tenant(), writer()},
+			Audit: true,
 			Nodes: []devcluster.Node{{Allocatable: roomy}}, // the pods of all tests stay to the end
 		})
 		if err != nil {

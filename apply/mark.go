@@ -156,13 +156,14 @@ func (rec record) stands(m metav1.Object, manager string) bool {
 	return len(was) != len(is) || was[0] == is[0] || was[1] == is[1] && is[1] != "0" || was[2] != is[2]
 }
 
-// wantedBefore says that the last run asked the same of this very object.
+// wantedBefore says that the last run asked the same of this very object, and that it is the set's still. The mark is compared by itself: the run of
+// another set writes it under the same manager, and within the same second the server's notes look the same.
 func (o order) wantedBefore(m *metav1.PartialObjectMetadata, rec record) bool {
 	want := rec.Want
 	if o.isSecret() {
 		want = m.Annotations[wantAnnotation]
 	}
-	return rec.UID != "" && m.UID == rec.UID && want == o.want
+	return rec.UID != "" && m.UID == rec.UID && want == o.want && m.Annotations[SetAnnotation] == o.body.GetAnnotations()[SetAnnotation]
 }
 
 // spent says that an object is gone, or going, because its time was over: a Job with a time to live that the set made and of which it asks

@@ -14,9 +14,11 @@ const markField = `"f:` + SetAnnotation + `":{}`
 // marked says that an object carries the mark of this set and that this engine wrote it there: whoever copies an object copies its annotations, and
 // only the server's own notes of who set what tell the two apart.
 func (r *run) marked(o metav1.Object) bool {
-	if o.GetAnnotations()[SetAnnotation] != r.set.ID() {
-		return false
-	}
+	return o.GetAnnotations()[SetAnnotation] == r.set.ID() && r.wroteMark(o)
+}
+
+// wroteMark says that the mark which an object carries, of whichever set, was written by this engine.
+func (r *run) wroteMark(o metav1.Object) bool {
 	for _, e := range o.GetManagedFields() {
 		ours := e.Manager == r.opts.FieldManager || e.Manager == mintManager
 		if ours && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(markField)) {
@@ -33,15 +35,17 @@ func (r *run) holds(ref Ref, now metav1.Object) bool {
 }
 
 // claim says whether the set may write an object that is there: it is the set's, or it is adopted because that was asked for. An *OwnedError is
-// another set's object, an *UnownedError one that no set made.
+// another set's object, an *UnownedError one that no set made. A copy of another set's object carries that set's mark and was made by neither.
 func (r *run) claim(ref Ref, now metav1.Object) error {
 	owner := now.GetAnnotations()[SetAnnotation]
 	switch {
 	case owner != "" && owner != r.set.ID():
-		if slices.Contains(r.opts.AdoptFrom, owner) {
+		if !slices.Contains(r.opts.AdoptFrom, owner) {
+			return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+		}
+		if r.opts.Adopt || r.wroteMark(now) || now.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
 	case r.opts.Shared, r.opts.Adopt, r.holds(ref, now), r.isKin(now):
 		return nil
 	case ref.Group == "" && ref.Kind == "Namespace": // it is joined; whose it was shows when it is to be deleted

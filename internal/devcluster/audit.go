@@ -18,11 +18,14 @@ import (
 // ErrNoAudit says that the cluster was started without Options.Audit.
 var ErrNoAudit = errors.New("the cluster keeps no audit log: set devcluster.Options.Audit")
 
-// auditPolicy has every request logged once it is answered, and a watch once it has begun; who asks what, and no bodies.
+// auditPolicy has every request logged once it is answered, and a watch once it has begun; who asks what, and no bodies but those of deletes,
+// which say under what conditions and hold no values.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  verbs: [delete, deletecollection]
 - level: Metadata
 `
 
@@ -50,6 +53,8 @@ type AuditEvent struct {
 	Group, Resource, Subresource, Namespace, Name string
 	// URI is the request's path with its query.
 	URI string
+	// PreconditionUID is the UID that an object must have for a delete to take it; empty where the request names none.
+	PreconditionUID string
 	// Code is the answer's HTTP status; 0 for a request that was not answered.
 	Code int
 }
@@ -175,6 +180,7 @@ type auditLine struct {
 	AuditID, RequestURI, Verb, UserAgent string
 	User, ImpersonatedUser               struct{ Username string }
 	ObjectRef                            struct{ Resource, Namespace, Name, APIGroup, Subresource string }
+	RequestObject                        struct{ Preconditions struct{ UID string } }
 	ResponseStatus                       struct{ Code int }
 }
 
@@ -187,7 +193,7 @@ func (l *auditLog) take(line []byte) error {
 	event := AuditEvent{
 		ID: raw.AuditID, Verb: raw.Verb, User: raw.User.Username, UserAgent: raw.UserAgent, URI: raw.RequestURI, Code: raw.ResponseStatus.Code,
 		Group: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource, Subresource: raw.ObjectRef.Subresource,
-		Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
+		Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name, PreconditionUID: raw.RequestObject.Preconditions.UID,
 	}
 	if raw.ImpersonatedUser.Username != "" {
 		event.User = raw.ImpersonatedUser.Username

@@ -10,6 +10,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/internal/devcluster"
@@ -74,6 +76,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("after the end: %v, %v", again, err)
 	}
 	testAuditKinds(t, cluster)
+	testAuditDeletes(t, cluster)
 	testBare(t, cluster)
 }
 
@@ -126,6 +129,49 @@ func testAuditKinds(t *testing.T, cluster *devcluster.Cluster) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// testAuditDeletes: the log tells which deletes name the UID that they mean, in either encoding.
+func testAuditDeletes(t *testing.T, cluster *devcluster.Cluster) {
+	config := cluster.Config()
+	witness, err := cluster.Witness(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := rest.CopyConfig(config)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	secrets, overProtobuf := clientFor(t, config).CoreV1().Secrets("default"), clientFor(t, binary).CoreV1().Secrets("default")
+	var uids []types.UID
+	for _, name := range []string{"d0", "d1", "d2", "d3"} {
+		made, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		uids = append(uids, made.UID)
+	}
+	exactly := func(i int) metav1.DeleteOptions {
+		return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uids[i]}}
+	}
+	if err := errors.Join(
+		secrets.Delete(t.Context(), "d0", exactly(0)),
+		overProtobuf.Delete(t.Context(), "d1", exactly(1)),
+		secrets.Delete(t.Context(), "d2", metav1.DeleteOptions{}),
+		secrets.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=d3"}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := witness.Events(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events[len(uids):] {
+		got = append(got, fmt.Sprintf("%s %s of %q", e.Verb, e.Name, e.PreconditionUID))
+	}
+	want := []string{fmt.Sprintf("delete d0 of %q", uids[0]), fmt.Sprintf("delete d1 of %q", uids[1]), `delete d2 of ""`, `deletecollection  of ""`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -24,7 +24,7 @@ type Options struct {
 	// NodeGrace is how long a node may be silent until it counts as NotReady. Default: Kubernetes' own, 50 s. Simulated nodes report
 	// every 10 s, so that it must be well above that where there are any.
 	NodeGrace time.Duration
-	// Audit has the API server write an audit log of every request, without bodies: see AuditMark, AuditSince and Witness.
+	// Audit has the API server write an audit log of every request, without bodies but those of deletes: see AuditMark, AuditSince and Witness.
 	Audit bool
 	// Bare leaves out controllers, scheduler and kwok: objects are kept as they are written and nothing acts on them, so thousands are made in
 	// seconds. A namespace other than default gets no service account by itself, a pod stays Pending, and Nodes is not looked at: a caller makes its own.

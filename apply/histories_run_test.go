@@ -1,0 +1,301 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"jr2.dev/jr2/apply"
+)
+
+// A cut is what befalls a run at one of its requests.
+type cut struct {
+	at      int64  // from 1; 0 for none
+	writes  bool   // only requests that may change something count
+	arrived bool   // the server got the request, and the answer was lost
+	instead func() // what others do right before the request; the run goes on. Nil for a run that is killed.
+}
+
+func (c cut) say() string {
+	if c.writes {
+		return fmt.Sprintf("write %d", c.at)
+	}
+	return fmt.Sprintf("request %d", c.at)
+}
+
+func (c cut) kills() bool { return c.at > 0 && c.instead == nil }
+
+// cutOff is the configuration of the code under test, and says whether the cut was reached.
+func (h *history) cutOff(c cut, kill func()) (*rest.Config, func() bool) {
+	cfg := rest.CopyConfig(h.ours)
+	var count atomic.Int64
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if c.writes && r.Method == http.MethodGet && count.Load() < c.at {
+				return next.RoundTrip(r)
+			}
+			n := count.Add(1)
+			if n == c.at && c.instead != nil {
+				c.instead()
+			}
+			if !c.kills() || n < c.at {
+				return next.RoundTrip(r)
+			}
+			if n == c.at && c.arrived {
+				if response, err := next.RoundTrip(r); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+			kill()
+			return nil, errKilled
+		})
+	})
+	return cfg, func() bool { return c.at > 0 && count.Load() >= c.at }
+}
+
+var errKilled = errors.New("the process is dead")
+
+// options are those of a deal.
+func (h *history) options(d deal) apply.Options {
+	opts := apply.Options{
+		Prune: d.prune, Adopt: d.adopt, AllowPrune: d.allowPrune, Concurrency: 4,
+		Retry: apply.Retry{Limit: 700 * time.Millisecond}, Ready: apply.WaitOptions{Timeout: 700 * time.Millisecond},
+	}
+	if d.adoptFrom {
+		opts.AdoptFrom = []string{h.other(d.side).id()}
+	}
+	if d.takes {
+		opts.Conflicts.TakeFrom = []string{"kubectl", "helm", "kubectl-applies", "helm-applies", apply.DefaultFieldManager}
+	}
+	for _, s := range d.named {
+		opts.PruneData = append(opts.PruneData, h.ref(s))
+	}
+	return apply.CheapSums(opts)
+}
+
+// ref is that of an object of a slot.
+func (h *history) ref(s slot) apply.Ref {
+	return apply.RefOf(h.manifest(s, wanted{}))
+}
+
+func (h *history) set(d deal) *apply.Set {
+	h.t.Helper()
+	var all []runtime.Object
+	for _, s := range slices.SortedFunc(maps.Keys(d.manifest), compareSlots) {
+		all = append(all, h.manifest(s, d.manifest[s]))
+	}
+	set, err := apply.NewSet(d.side.name, d.side.place, all...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return set
+}
+
+// A ran is how a run ended.
+type ran struct {
+	plan    *apply.Plan
+	outcome *apply.Outcome
+	err     error
+	met     bool // its cut was reached
+}
+
+// run carries a deal out. One that is not cut off is planned first.
+func (h *history) run(ctx context.Context, d deal, c cut, byPlan bool) ran {
+	h.t.Helper()
+	opts := h.options(d)
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
+	if c.at > 0 {
+		opts.Concurrency = 1 // so that no other request is on its way when it dies
+	}
+	cfg, reached := h.cutOff(c, kill)
+	var r ran
+	if d.withdraws {
+		r.outcome, r.err = apply.Withdraw(ctx, cfg, d.side.name, d.side.place, opts)
+		r.met = reached()
+		return r
+	}
+	set := h.set(d)
+	if !c.kills() {
+		var err error
+		if r.plan, err = apply.MakePlan(ctx, cfg, set, opts); err != nil {
+			h.fault("no plan: %v", err) // it only looks
+		}
+	}
+	if r.plan != nil && byPlan {
+		r.outcome, r.err = r.plan.Apply(ctx, cfg)
+	} else {
+		r.outcome, r.err = apply.Apply(ctx, cfg, set, opts)
+	}
+	r.met = reached()
+	return r
+}
+
+// explained says that the model knows why a run failed; what it can't explain is a fault.
+func (h *history) explained(d deal, before, after view, err error) {
+	for _, one := range leaves(err) {
+		if why := h.whyUnexplained(d, before, after, one); why != "" {
+			h.fault("the run failed, and %s: %v", why, one)
+		}
+	}
+}
+
+func (h *history) whyUnexplained(d deal, before, after view, err error) string {
+	seen := func(ref apply.Ref) (*sight, *thing) {
+		for _, was := range before {
+			if r := apply.RefOf(was.object); r.Group == ref.Group && r.Kind == ref.Kind && r.Namespace == ref.Namespace && r.Name == ref.Name {
+				return was, h.things[was.uid]
+			}
+		}
+		return nil, nil
+	}
+	var unowned *apply.UnownedError
+	var owned *apply.OwnedError
+	var conflict *apply.ConflictError
+	var removal *apply.RemovalError
+	var immutable *apply.ImmutableError
+	var object *apply.ObjectError
+	switch {
+	case errors.As(err, &unowned):
+		if was, t := seen(unowned.Ref); was == nil || h.mayTake(d, was, t) {
+			return "the object is the set's, or may be adopted"
+		}
+	case errors.As(err, &owned):
+		if was, t := seen(owned.Ref); was == nil || t.owner == d.side.id() || was.annotation != owned.Owner || was.annotation == d.side.id() {
+			return "the object is of no other set"
+		}
+	case errors.As(err, &conflict):
+		if was, t := seen(conflict.Ref); was == nil || !t.touched && (t.owner == d.side.id() || d.takes || was.object.GetKind() != "Secret") {
+			return "no stranger wrote the object"
+		}
+	case errors.As(err, &removal):
+		if !slices.ContainsFunc(after.sorted(), func(s *sight) bool { return s.deleting && s.held }) {
+			return "nothing is held"
+		}
+	case errors.As(err, &immutable):
+		if was, t := seen(immutable.Ref); was == nil || t.maker != stranger {
+			return "the set made the object as it is"
+		}
+	case errors.As(err, &object):
+		if was, _ := seen(object.Ref); was == nil || !was.deleting {
+			return "the object is not being deleted"
+		}
+	case isAccident(err):
+		if d.allowPrune {
+			return "pruning is agreed to"
+		}
+	default:
+		return "the model does not know why"
+	}
+	return ""
+}
+
+func isAccident(err error) bool {
+	var accident *apply.AccidentError
+	return errors.As(err, &accident)
+}
+
+// leaves are the errors that are joined in one.
+func leaves(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, leaves(e)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// say of a deal in words.
+func (h *history) sayDeal(d deal, c cut, byPlan bool) string {
+	var b strings.Builder
+	verb := "applies"
+	if d.withdraws {
+		verb = "is withdrawn"
+	} else if byPlan {
+		verb = "applies its plan"
+	}
+	fmt.Fprintf(&b, "set %s %s", d.side.name, verb)
+	for _, flag := range []struct {
+		on   bool
+		text string
+	}{
+		{!d.prune && !d.withdraws, "without pruning"}, {d.adopt, "adopting"}, {d.adoptFrom, "adopting from the other set"}, {d.takes, "taking fields"},
+		{!d.allowPrune && !d.withdraws, "not agreeing to an accident"}, {c.kills() && !c.arrived, fmt.Sprintf("killed before request %d", c.at)},
+		{c.kills() && c.arrived, fmt.Sprintf("killed after request %d", c.at)}, {c.instead != nil, fmt.Sprintf("met at request %d", c.at)},
+	} {
+		if flag.on {
+			b.WriteString(", " + flag.text)
+		}
+	}
+	for _, s := range d.named {
+		b.WriteString(", naming " + h.say(s))
+	}
+	if d.withdraws {
+		return b.String()
+	}
+	b.WriteString(":")
+	for _, s := range slices.SortedFunc(maps.Keys(d.manifest), compareSlots) {
+		fmt.Fprintf(&b, " %s=%s;", h.say(s), sayWanted(d.manifest[s]))
+	}
+	return b.String()
+}
+
+func sayWanted(w wanted) string {
+	text := fmt.Sprint("v", w.value)
+	if w.keep > 0 {
+		text += "+" + strings.Join(keepWordOf(w.keep), ": ")
+	}
+	if w.stray > 0 {
+		text += fmt.Sprintf("+namespace %d", w.stray)
+	}
+	return text
+}
+
+func keepWordOf(n int) []string {
+	word := keepWords()[n]
+	return word[:]
+}
+
+// sayOutcome is what a run says that it did.
+func (h *history) sayOutcome(r ran, c cut) string {
+	var parts []string
+	for _, o := range r.outcome.Objects {
+		parts = append(parts, fmt.Sprintf("%s %s", o.Action, h.sayRef(o.Ref)))
+	}
+	if !r.met && c.at > 0 {
+		parts = append(parts, "it was over by then")
+	}
+	if r.err != nil {
+		parts = append(parts, "error: "+strings.ReplaceAll(r.err.Error(), "\n", " / "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (h *history) sayRef(ref apply.Ref) string {
+	o := &unstructured.Unstructured{}
+	o.SetName(ref.Name)
+	o.SetNamespace(ref.Namespace)
+	for i, kind := range h.kinds {
+		if kind.Group == ref.Group && kind.Kind == ref.Kind {
+			if s, ok := h.slotOf(i, o); ok {
+				return h.say(s)
+			}
+		}
+	}
+	return ref.String()
+}
