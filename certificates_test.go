@@ -215,7 +215,7 @@ func TestAnAuthorityIsMadeByOne(t *testing.T) {
 			if r.Method == http.MethodPost && r.URL.Path == "/api/v1/namespaces/"+home+"/secrets" && w.secretOf(t, home, names.HeldCA) == nil && w.secretOf(t, home, names.InstanceSecret) != nil {
 				_, err := w.client.CoreV1().Secrets(home).Create(r.Context(), &corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Name: names.HeldCA}, Data: map[string][]byte{names.CAKey: other.Cert, names.CAPrivateKey: other.Key},
-				}, metav1.CreateOptions{})
+				}, metav1.CreateOptions{FieldManager: "jr2-mint"})
 				if err != nil {
 					return nil, err
 				}

@@ -72,13 +72,14 @@ type person struct {
 	bundle   images.Bundle
 	checks   []preflight.Check
 	takeFrom []string
+	adopt    bool
 	typed    map[string]bool
 }
 
 func (p *person) check(t *testing.T) *jr2.Report {
 	t.Helper()
 	return p.w.check(t, p.dir, preflight.Choice{}, into("many"), func(o *jr2.Options) {
-		o.Checks, o.Bundle, o.TakeFrom = p.checks, p.bundle, p.takeFrom
+		o.Checks, o.Bundle, o.TakeFrom, o.Adopt = p.checks, p.bundle, p.takeFrom, p.adopt
 	})
 }
 
@@ -108,6 +109,7 @@ func (p *person) edits() map[string]func(t *testing.T, words []string) {
 			p.edit(t, name, `$`, "\n"+strings.Replace(words[0], "<url>", "https://git.example.test/team/app.git", 1)+";\n")
 		},
 		`^--take-from (\S+)$`: func(t *testing.T, words []string) { p.takeFrom = append(p.takeFrom, words[1]) },
+		`^--adopt$`:           func(*testing.T, []string) { p.adopt = true },
 		`^have it thawed$`:    func(*testing.T, []string) { p.checks = nil },
 		`^bring up the server of the webhook many\.example\.test, or delete its configuration`: func(t *testing.T, _ []string) {
 			p.shell(t, "kubectl delete --ignore-not-found validatingwebhookconfiguration many")

@@ -230,7 +230,7 @@ func fingerprintOf(t *testing.T, secret *corev1.Secret) string {
 func TestDeployKeyThatCameMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := theWorld(t, node("a"))
-	told := w.up(t, keyedFolder(t), into("keys-meanwhile"), func(o *jr2.Options) {
+	told := w.up(t, keyedFolder(t), into("keys-meanwhile"), adopted, func(o *jr2.Options) {
 		o.DeployKey = func(ctx context.Context, request jr2.DeployKeyRequest) (jr2.DeployKeySource, error) {
 			home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: request.Namespace}}
 			if _, err := w.client.CoreV1().Namespaces().Create(ctx, home, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {

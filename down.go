@@ -43,7 +43,7 @@ type DownResult struct {
 // next one.
 //
 // The DownResult is never nil. Errors are *NotDeployedError, *Refusal (another Instance's namespace), *UnconfirmedError, ErrDeclined,
-// *HeldError, *UnreachableError, or the server's own.
+// *HeldError, *apply.RemovalError, *UnreachableError, or the server's own.
 func Down(ctx context.Context, opts DownOptions) (*DownResult, error) {
 	if opts.Timeout <= 0 {
 		opts.Timeout = names.HarnessTimeout

@@ -45,7 +45,8 @@ type Options struct {
 
 	// Yes agrees to a first contact without asking, where the namespace is made or holds nothing of others, and to a deploy key that is generated.
 	Yes bool
-	// AdoptNamespace agrees to a first contact with a namespace that is there already, whatever others have in it.
+	// AdoptNamespace agrees to a first contact with a namespace that is there already, whatever others have in it. One that another tool keeps is
+	// refused nevertheless.
 	AdoptNamespace bool
 	// Adopt takes over objects that are there under names of the Instance's or of the operator's and that nobody of jr2 made. Without it each is an
 	// *apply.UnownedError. Values of a Secret are never replaced by it.

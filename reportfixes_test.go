@@ -37,7 +37,7 @@ func TestFixesOfWhatNobodyCanTakeOver(t *testing.T) {
 		{Code: preflight.CodeImmutable, Object: "RoleBinding.rbac.authorization.k8s.io " + home + "/" + names.Orchestrator,
 			Fix: "kubectl -n " + home + " delete rolebinding.rbac.authorization.k8s.io " + names.Orchestrator},
 	} {
-		report := w.check(t, dir, preflight.Choice{}, into(home))
+		report := w.check(t, dir, preflight.Choice{}, into(home), func(o *jr2.Options) { o.Adopt = true })
 		found := ofCode(report, want.Code)
 		if len(found) != 1 || found[0].Object != want.Object || found[0].Fix != want.Fix || len(ofCode(report, preflight.CodeUnexplained)) > 0 || strings.Contains(report.String(), "--take-from") {
 			t.Errorf("want %+v\n%s", want, report)
@@ -46,7 +46,7 @@ func TestFixesOfWhatNobodyCanTakeOver(t *testing.T) {
 		_, err := w.Shell(t.Context(), found[0].Fix)
 		must(t, err)
 	}
-	if report := w.check(t, dir, preflight.Choice{}, into(home)); refusing(report) != "" {
+	if report := w.check(t, dir, preflight.Choice{}, into(home), func(o *jr2.Options) { o.Adopt = true }); refusing(report) != "" {
 		t.Errorf("with the fixes typed:\n%s", report)
 	}
 }

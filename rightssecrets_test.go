@@ -27,7 +27,7 @@ func TestRightsWithoutSecrets(t *testing.T) {
 		must(t, err)
 	}
 	once := read(t, dir)
-	must(t, w.up(t, dir, into(ns), once).err) // what its roles grant to pods is granted by an admin
+	must(t, w.up(t, dir, into(ns), once, adopted).err) // what its roles grant to pods is granted by an admin
 	objs := w.roles(t, dir, "sealed", into(ns), once)
 	w.give(t, objs)
 	w.knows(t, "sealed", objs)

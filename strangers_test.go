@@ -488,9 +488,7 @@ func TestDownAllLeavesStrangersOfTheOperator(t *testing.T) {
 	w.home(t, "f76-tools", "")
 	s.makes(t, sandboxKind, "f76-tools", fmt.Sprintf(`{"apiVersion": %q, "kind": "Sandbox", "metadata": {"name": "loose"}, "spec": {"image": "i"}}`, v1alpha1.GroupVersion()))
 	theirs := s.movesIn(t, names.OperatorNamespace)
-	t.Cleanup(func() {
-		_ = w.client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), names.OperatorNamespace, metav1.DeleteOptions{})
-	})
+	t.Cleanup(func() { w.without(t, names.OperatorNamespace) })
 	asked := ""
 	told := w.down(t, "f76-all", func(o *jr2.DownOptions) {
 		o.All, o.Yes = true, false
@@ -510,6 +508,19 @@ func TestDownAllLeavesStrangersOfTheOperator(t *testing.T) {
 	var absent *jr2.NotDeployedError
 	if again := w.down(t, "f76-all", func(o *jr2.DownOptions) { o.All = true }); !errors.As(again.err, &absent) {
 		t.Errorf("the second time: %v", again.err)
+	}
+}
+
+// without deletes a namespace and waits until it is gone, for the tests that come after this one.
+func (w *world) without(t *testing.T, namespace string) {
+	ctx := context.WithoutCancel(t.Context())
+	home, err := w.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err == nil {
+		_ = w.client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+		err = apply.WaitNamespaceGone(ctx, w.client, namespace, home.UID, time.Minute, nil)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -110,5 +111,38 @@ func TestEnsureSecretOfManyAtOnceMakesOneValue(t *testing.T) {
 	s, err := client.CoreV1().Secrets(ns).Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil || len(s.Data) != 9 || makers.Load() != 1 {
 		t.Errorf("%d keys, %d made the common one, %v", len(s.Data), makers.Load(), err)
+	}
+}
+
+// TestEnsureSecretLeavesAStrangersSecretAlone: values that somebody else chose are known to that one. With the labels it is the caller's, and with Adopt it
+// is taken as it is, with what it lacks.
+func TestEnsureSecretLeavesAStrangersSecretAlone(t *testing.T) {
+	ns := newNamespace(t, nil)
+	client := typed(t)
+	labels := map[string]string{"jr2.dev/instance": "hold"}
+	for name, of := range map[string]map[string]string{"theirs": nil, "labelled": labels} {
+		_, err := client.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: of}, Data: map[string][]byte{"admin": []byte("known")}},
+			metav1.CreateOptions{FieldManager: "kubectl-create"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, count := minter("admin", "salt")
+	for _, all := range []map[string]func() ([]byte, error){keys, {"admin": keys["admin"]}} { // also when it lacks nothing
+		_, err := apply.EnsureSecret(t.Context(), client, ns, "theirs", all, apply.SecretOptions{Labels: labels})
+		var unowned *apply.UnownedError
+		if !errors.As(err, &unowned) || unowned.Ref.Name != "theirs" || !slices.Equal(unowned.Managers, []string{"kubectl-create"}) || count.Load() != 0 || strings.Contains(err.Error(), "known") {
+			t.Errorf("got %v, %d values made", err, count.Load())
+		}
+	}
+	if minted, err := apply.EnsureSecret(t.Context(), client, ns, "labelled", keys, apply.SecretOptions{Labels: labels}); err != nil || !slices.Equal(minted, []string{"salt"}) {
+		t.Errorf("with the labels: %v, %v", minted, err)
+	}
+	if minted, err := apply.EnsureSecret(t.Context(), client, ns, "theirs", keys, apply.SecretOptions{Labels: labels, Adopt: true}); err != nil || !slices.Equal(minted, []string{"salt"}) {
+		t.Errorf("adopted: %v, %v", minted, err)
+	}
+	now, err := client.CoreV1().Secrets(ns).Get(t.Context(), "theirs", metav1.GetOptions{})
+	if err != nil || string(now.Data["admin"]) != "known" {
+		t.Errorf("a value was replaced: %v", err)
 	}
 }

@@ -118,6 +118,7 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("three MiB", func(t *testing.T) { large(t, newStore(t, client)) })
 	t.Run("damage is seen and repaired", func(t *testing.T) { damage(t, newStore(t, client)) })
 	t.Run("a newer format is left alone", func(t *testing.T) { newerFormat(t, newStore(t, client)) })
+	t.Run("strangers are left alone", func(t *testing.T) { strangersAreLeftAlone(t, newStore(t, client)) })
 	t.Run("old rubbish goes", func(t *testing.T) { rubbish(t, newStore(t, client)) })
 	t.Run("cut off at any request", func(t *testing.T) { cutOff(t, config, client) })
 	t.Run("an answer is lost", func(t *testing.T) { lostAnswers(t, config, client) })

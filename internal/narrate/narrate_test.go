@@ -101,6 +101,14 @@ func golden() []struct {
 		{event.NamespaceDeleting{Name: "team-a"}, `namespace team-a: deleted — waiting until everything in it is gone`},
 		{event.NamespaceHeld{Name: "team-a", Reason: "a finalizer"}, `  namespace team-a waits: a finalizer`},
 		{event.NamespaceGone{Name: "team-a"}, `namespace team-a: gone`},
+		{event.NamespaceStays{Name: "team-a", Why: "no converge made it", Others: event.Occupants{Objects: []string{"Deployment.apps team-a/web (kubectl)"}, More: 3, Unseen: []string{"secrets (may not be listed)"}}},
+			`namespace team-a: stays — no converge made it
+  stays: Deployment.apps team-a/web (kubectl)
+  and 3 more
+  nobody could look for secrets (may not be listed)`},
+		{event.InstanceRemoved{Namespace: "team-a", Changes: []event.Change{{Action: "pruned", Object: "Service team-a/s"}}}, `instance: removed (1 objects)
+  Service team-a/s pruned`},
+		{event.ObjectWaiting{Object: "Sandbox.core.jr2.dev team-a/x", Reason: "held by example.test/hold"}, `  Sandbox.core.jr2.dev team-a/x waits: held by example.test/hold`},
 		{event.OperatorRemoved{Changes: []event.Change{{Action: "pruned", Object: "Namespace a"}, {Action: "kept", Object: "Role a/b", Why: "it is not ours"}}}, `operator: removed (2 objects)
   Namespace a pruned
   Role a/b kept — it is not ours`},
