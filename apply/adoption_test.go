@@ -2,12 +2,15 @@ package apply_test
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -319,5 +322,54 @@ func TestWithdrawRemovesASetAndNothingElse(t *testing.T) {
 	}
 	if out, err := apply.Withdraw(t.Context(), config(t), "app", ns, apply.Options{}); err != nil || len(out.Objects) != 0 {
 		t.Errorf("the second time: %v, %+v", err, out.Objects)
+	}
+}
+
+// Somebody makes an object between the look of an apply and its write. Fields that differ are a conflict; where none does, the write is undone, and
+// the object is theirs as they made it.
+func TestAnObjectMadeMeanwhileIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, theirs := range map[string]map[string]string{"with other fields": {"theirs": "x"}, "with the same": {"value": "x"}, "with another value": {"value": "theirs"}} {
+		for _, planned := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", planned"}[planned], func(t *testing.T) {
+				t.Parallel()
+				ns := newNamespace(t, nil)
+				maps := typed(t).CoreV1().ConfigMaps(ns)
+				var once sync.Once
+				cfg := through(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/raced") && r.URL.Query().Get("dryRun") == "" {
+						once.Do(func() {
+							made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "raced", Labels: map[string]string{"theirs": "yes"}}, Data: theirs}
+							if _, err := maps.Create(t.Context(), made, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					return next.RoundTrip(r)
+				})
+				s := set(t, ns, conf("raced", "x"))
+				apply1 := func(opts apply.Options) error {
+					if planned {
+						return second(mustPlan(t, s, opts).Apply(t.Context(), cfg))
+					}
+					return second(apply.Apply(t.Context(), cfg, s, opts))
+				}
+				err := apply1(apply.Options{})
+				if conflict := name == "with another value"; conflict != (apply.Classify(err) == apply.ClassConflict) || !conflict && !errors.As(err, new(*apply.UnownedError)) {
+					t.Fatalf("got %v", err)
+				}
+				now, err := maps.Get(t.Context(), "raced", metav1.GetOptions{})
+				if err != nil || !equality.Semantic.DeepEqual(now.Data, theirs) || len(now.Annotations) != 0 || len(now.ManagedFields) != 1 {
+					t.Errorf("%v, data %v, annotations %v, managers %v", err, now.Data, now.Annotations, now.ManagedFields)
+				}
+				none, err := apply.NewSet("app", ns)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out := mustApply(t, none, apply.Options{Prune: true}); out.Count(apply.Pruned) != 0 {
+					t.Errorf("pruned: %+v", out.Objects)
+				}
+			})
+		}
 	}
 }

@@ -239,7 +239,7 @@ func (e *MovedError) Error() string {
 // Apply does what the plan says, with the options that it was made with. It looks again first: when another plan would come out, it
 // writes nothing and returns a *MovedError. Each object that exists is written only in the version for which that was found; one that
 // moves while the plan is carried out ends it, with the Outcome until then, unless the same is to be done to it still. An object that
-// somebody makes between the look and the write is applied onto, as Apply does. A plan with an Err is refused with that; about an Accident
+// somebody makes between the look and the write is adopted or refused, as Apply does. A plan with an Err is refused with that; about an Accident
 // Options.ConfirmPrune is asked.
 func (p *Plan) Apply(ctx context.Context, cfg *rest.Config) (*Outcome, error) {
 	if p.input == nil {

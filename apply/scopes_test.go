@@ -2,12 +2,14 @@ package apply_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -209,5 +211,43 @@ func TestTypedObjectsAndNamedDataGoByScopeToo(t *testing.T) {
 	named := apply.Ref{Version: "v1", Kind: "PersistentVolume", Namespace: ns, Name: name}
 	if out := mustApply(t, set(t, ns, conf("conf", "x")), apply.Options{Prune: true, PruneData: []apply.Ref{named}}); out.Count(apply.Kept) != 0 {
 		t.Errorf("%+v", out.Objects)
+	}
+}
+
+// A kustomization puts its namespace on objects of kinds that it does not know, also where those have none. It is taken out again here, and nothing
+// moves when the kustomization loses the line.
+func TestANamespaceOfAKustomizationIsNoPartOfAnIdentity(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	group := ns + ".example.com"
+	files := func(namespace string) map[string]string {
+		return map[string]string{
+			"kustomization.yaml": namespace + "resources: [kind.yaml, tenant.yaml, conf.yaml]\n",
+			"kind.yaml":          strings.Replace(clusterCRD(group, "Tenant"), "{n: ", `{"n": `, 1), // n is a boolean to who reads YAML as kubectl does
+			"tenant.yaml":        "apiVersion: " + group + "/v1\nkind: Tenant\nmetadata: {name: one}\n",
+			"conf.yaml":          strings.ReplaceAll(conf("conf", "x"), "NS", ns),
+		}
+	}
+	read := func(namespace string) *apply.Set {
+		s, err := apply.Read("app", ns, apply.Directory(tree(t, files(namespace))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	opts := apply.Options{Prune: true}
+	with := read("namespace: " + ns + "\n")
+	if !slices.ContainsFunc(with.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Tenant" && o.GetNamespace() == ns }) {
+		t.Fatal("the kustomization puts no namespace on the object, so this test shows nothing")
+	}
+	mustApply(t, with, opts)
+	for _, namespace := range []string{"", "namespace: " + ns + "\n"} {
+		s := read(namespace)
+		if p := mustPlan(t, s, opts); p.Changes() != 0 {
+			t.Errorf("with %q the plan says\n%s", namespace, p)
+		}
+		if out := mustApply(t, s, opts); out.Changed() != 0 || out.Count(apply.Kept) != 0 {
+			t.Errorf("with %q: %+v", namespace, out.Objects)
+		}
 	}
 }

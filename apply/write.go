@@ -43,7 +43,7 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	if s, ok := r.leftAlone(ctx, o, now); ok {
 		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.newRecord(s.compared, r.opts.FieldManager), nil
 	}
-	var d deed
+	d := deed{looked: now != nil}
 	if now != nil && !o.wantedBefore(now, rec) {
 		d.base = now
 	}
@@ -70,6 +70,7 @@ type deed struct {
 	got       *metav1.PartialObjectMetadata
 	recreated bool
 	lost      bool     // a write may have been done of which nobody heard
+	looked    bool     // the object was there, as far as anybody saw
 	fields    []string // that could not be changed
 }
 
@@ -136,6 +137,9 @@ func (r *run) tryWrite(ctx context.Context, o order, d *deed) error {
 		return r.noMatch(o.ref, err)
 	}
 	if err != nil {
+		return err
+	}
+	if err := r.giveBack(ctx, at, o, d, got); err != nil {
 		return err
 	}
 	if got.DeletionTimestamp != nil {
