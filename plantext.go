@@ -24,6 +24,9 @@ func (p *Plan) String() string {
 	if p.FirstContact != "" {
 		fmt.Fprintf(&b, "first contact: %s\n", p.FirstContact)
 	}
+	if p.Holds != nil {
+		fmt.Fprintf(&b, "  it holds what is not this instance's: %s\n", p.Holds)
+	}
 	for _, image := range p.Images {
 		fmt.Fprintf(&b, "sandbox image %q: %s %s — %s\n", image.Name, image.Intent, image.Ref, image.Why)
 	}
