@@ -44,6 +44,7 @@ type saying struct{ keep, open bool }
 // A side is what the model holds of one set.
 type side struct {
 	name, place string // of the set, and the namespace of its records
+	folder      string // of its manifests; "" when they are Go values
 	manifest    map[slot]wanted
 	said        map[slot]saying
 	refused     bool // its last run was

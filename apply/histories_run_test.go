@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"jr2.dev/jr2/apply"
 )
@@ -88,16 +91,30 @@ func (h *history) ref(s slot) apply.Ref {
 	return apply.RefOf(h.manifest(s, wanted{}))
 }
 
+// set reads the manifests of a deal: from the files of a folder, each its own, where the set has one.
 func (h *history) set(d deal) *apply.Set {
 	h.t.Helper()
 	var all []runtime.Object
+	files := map[string]string{}
 	for _, s := range slices.SortedFunc(maps.Keys(d.manifest), compareSlots) {
-		all = append(all, h.manifest(s, d.manifest[s]))
+		o := h.manifest(s, d.manifest[s])
+		all = append(all, o)
+		text, err := yaml.Marshal(o.Object)
+		h.must(err)
+		files[strings.NewReplacer(" ", "-", "/", "-").Replace(h.say(s))+".yaml"] = string(text)
 	}
-	set, err := apply.NewSet(d.side.name, d.side.place, all...)
-	if err != nil {
-		h.t.Fatal(err)
+	if d.side.folder == "" || len(files) == 0 {
+		set, err := apply.NewSet(d.side.name, d.side.place, all...)
+		h.must(err)
+		return set
 	}
+	h.must(os.RemoveAll(d.side.folder))
+	h.must(os.Mkdir(d.side.folder, 0o700))
+	for name, text := range files {
+		h.must(os.WriteFile(filepath.Join(d.side.folder, name), []byte(text), 0o600))
+	}
+	set, err := apply.Read(d.side.name, d.side.place, apply.Directory(d.side.folder))
+	h.must(err)
 	return set
 }
 
@@ -191,8 +208,13 @@ func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 			return "the object is not being deleted"
 		}
 	case isAccident(err):
-		if d.allowPrune {
+		if d.allowPrune || !d.prune {
 			return "pruning is agreed to"
+		}
+		for _, was := range before {
+			if now := after[was.uid]; now == nil || now.digest != was.digest || now.deleting != was.deleting {
+				return "something was written"
+			}
 		}
 	default:
 		return "the model does not know why"

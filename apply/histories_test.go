@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -156,7 +157,11 @@ func newHistory(t *testing.T, seed uint64) *history {
 		if i == 1 {
 			place = records
 		}
-		h.sides = append(h.sides, &side{name: name, place: place, manifest: map[slot]wanted{}, said: map[slot]saying{}})
+		s := &side{name: name, place: place, manifest: map[slot]wanted{}, said: map[slot]saying{}}
+		if h.chance(50) {
+			s.folder = filepath.Join(t.TempDir(), name)
+		}
+		h.sides = append(h.sides, s)
 	}
 	t.Cleanup(h.sweep)
 	return h
