@@ -25,8 +25,8 @@ const (
 type nodeChecking struct {
 	NodeChecks
 	shortPods
-	// made says that the namespace is this check's.
-	made bool
+	// made is the namespace when it is this check's.
+	made *corev1.Namespace
 }
 
 // open finds or makes the namespace, and removes what checks before it left behind.
@@ -49,10 +49,10 @@ func (c NodeChecks) open(ctx context.Context) (*nodeChecking, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a namespace for node checks: %w", err)
 		}
-		run.namespace, run.made = made.Name, true
+		run.namespace, run.made = made.Name, made
 	}
 	run.pods = c.Client.Pods(run.namespace)
-	if run.made {
+	if run.made != nil {
 		return run, nil
 	}
 	return run, run.sweep(ctx)
@@ -91,8 +91,9 @@ func (r *nodeChecking) sweepNamespaces(ctx context.Context) error {
 func (r *nodeChecking) close(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
-	if r.made {
-		if failed := gone(r.Client.Namespaces().Delete(ctx, r.namespace, metav1.DeleteOptions{})); failed != nil {
+	if r.made != nil {
+		exactly := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.made.UID}}
+		if failed := gone(r.Client.Namespaces().Delete(ctx, r.namespace, exactly)); failed != nil {
 			return errors.Join(err, fmt.Errorf("remove namespace %s of a node check: %w", r.namespace, failed))
 		}
 		return err

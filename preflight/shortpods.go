@@ -75,7 +75,7 @@ func (r *shortPods) run(ctx context.Context, pod *corev1.Pod, with func(context.
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 		defer cancel()
-		if failed := r.remove(clean, made.Name); err == nil {
+		if failed := r.remove(clean, made); err == nil {
 			err = failed
 		}
 	}()

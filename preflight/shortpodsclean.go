@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +32,7 @@ func (r *shortPods) sweep(ctx context.Context) error {
 			age = 2*time.Duration(*old.Spec.ActiveDeadlineSeconds)*time.Second + 5*time.Minute
 		}
 		if r.left(&old.ObjectMeta, age) {
-			if err := r.remove(ctx, old.Name); err != nil {
+			if err := r.remove(ctx, old); err != nil {
 				return err
 			}
 		}
@@ -40,10 +41,11 @@ func (r *shortPods) sweep(ctx context.Context) error {
 }
 
 // remove ends a pod without delay; that is no loss for one that only looks.
-func (r *shortPods) remove(ctx context.Context, pod string) error {
+func (r *shortPods) remove(ctx context.Context, pod *corev1.Pod) error {
 	var now int64
-	if err := gone(r.pods.Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})); err != nil {
-		return fmt.Errorf("remove pod %s/%s of %s: %w", r.namespace, pod, r.what, err)
+	exactly := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	if err := gone(r.pods.Delete(ctx, pod.Name, exactly)); err != nil {
+		return fmt.Errorf("remove pod %s/%s of %s: %w", r.namespace, pod.Name, r.what, err)
 	}
 	return nil
 }
@@ -63,7 +65,7 @@ func (r *shortPods) removeAll(ctx context.Context, err error) error {
 		return errors.Join(err, fmt.Errorf("look for pods of %s in namespace %s: %w", r.what, r.namespace, failed))
 	}
 	for i := range list.Items {
-		err = errors.Join(err, r.remove(ctx, list.Items[i].Name))
+		err = errors.Join(err, r.remove(ctx, &list.Items[i]))
 	}
 	return err
 }
