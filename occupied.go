@@ -3,6 +3,7 @@ package jr2
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func ourManagers(entry metav1.ManagedFieldsEntry) bool {
 
 // ownedBy says of the objects of a namespace which are an Instance's: those that carry the mark of its set, its labels, or are its lock. A mark and a
 // label count only when the server notes that a manager of ours set them: whoever copies an object copies both. Sandboxes and Repos are a kind of our
-// own, which the Orchestrator of anybody's make may write. What those objects own is found by its owner references.
+// own, whose label is enough; the published Orchestrator puts none on them. What those objects own is found by its owner references.
 func ownedBy(instance, namespace string) func(occupants.Ref, *metav1.PartialObjectMetadata) bool {
 	set := namespace + "/" + setInstance
 	return func(ref occupants.Ref, o *metav1.PartialObjectMetadata) bool {
@@ -32,8 +33,12 @@ func ownedBy(instance, namespace string) func(occupants.Ref, *metav1.PartialObje
 		switch {
 		case isLock(ref):
 			return true
+		case o.Labels[names.LabelInstance] != "" && o.Labels[names.LabelInstance] != instance:
+			return false
 		case ref.Group == v1alpha1.Group:
-			return o.Labels[names.LabelInstance] == instance
+			return o.Labels[names.LabelInstance] == instance || byOrchestrator(ref, o)
+		case ref.Group == "" && ref.Kind == "Secret" && !marked && byOrchestrator(ref, o):
+			return true
 		case isHarnessClaim(ref) && labelledFor(o, instance):
 			return !setBy(o.ManagedFields, names.LabelInstance, func(entry metav1.ManagedFieldsEntry) bool {
 				return !strings.HasSuffix(entry.Manager, "controller-manager")
@@ -43,6 +48,26 @@ func ownedBy(instance, namespace string) func(occupants.Ref, *metav1.PartialObje
 		}
 		return labelledFor(o, instance) && setBy(o.ManagedFields, names.LabelInstance, ourManagers)
 	}
+}
+
+// byOrchestrator knows what the published Orchestrator writes without the Instance's label (source: kit-contract 4.1 and 6.5): Sandboxes with a run, Repos
+// with an identity, and Secrets of git tokens.
+func byOrchestrator(ref occupants.Ref, o *metav1.PartialObjectMetadata) bool {
+	switch ref.Kind {
+	case "Sandbox":
+		return o.Labels[v1alpha1.LabelRun] != "" && setBy(o.ManagedFields, v1alpha1.LabelRun, ourManagers)
+	case "Repo":
+		return o.Annotations[names.AnnotationIdentity] != ""
+	case "Secret":
+		return isGitToken(ref.Name) && slices.ContainsFunc(o.ManagedFields, ourManagers)
+	}
+	return false
+}
+
+// isGitToken says that the Orchestrator names the Secret of a git token so (source: kit-contract 1.6).
+func isGitToken(name string) bool {
+	sum, ok := strings.CutPrefix(name, "jr2-git-")
+	return ok && len(sum) == 8 && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
 func isLock(ref occupants.Ref) bool {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,6 +52,7 @@ var (
 	leaseKind      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	lakeKind       = schema.GroupVersionResource{Group: "stranger.test", Version: "v1", Resource: "lakes"}
 	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	repoKind       = v1alpha1.GroupVersion().WithResource("repos")
 	sandboxKind    = v1alpha1.GroupVersion().WithResource("sandboxes")
 )
 
@@ -419,6 +421,79 @@ func TestF76SandboxesGoFirst(t *testing.T) {
 	must(t, err)
 	must(t, w.down(t, "f76-boxes").err)
 	w.leftNothing(t, "f76-boxes")
+}
+
+// TestDownKeepsWhatItCantLookAt: a kind that may not be listed counts as there. Without a look at Secrets nobody knows whether the Instance is gone.
+func TestDownKeepsWhatItCantLookAt(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t, node("a"))
+	must(t, w.up(t, plainFolder(t), into("down-blind")).err)
+	all := []string{"*"}
+	blind := func(t *testing.T, user string, rules ...rbacv1.PolicyRule) felled {
+		t.Helper()
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+		_, err := w.client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+		must(t, err)
+		_, err = w.client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		}, metav1.CreateOptions{})
+		must(t, err)
+		return w.down(t, "down-blind", func(o *jr2.DownOptions) {
+			o.Config = rest.CopyConfig(o.Config)
+			o.Config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		})
+	}
+	most := []string{"apps", "rbac.authorization.k8s.io", "networking.k8s.io", "coordination.k8s.io", "policy", "scheduling.k8s.io", v1alpha1.Group}
+	sealed := blind(t, "down-sealed", rbacv1.PolicyRule{APIGroups: most, Resources: all, Verbs: all},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "services", "serviceaccounts", "persistentvolumeclaims", "pods"}, Verbs: all})
+	if apply.Classify(sealed.err) != apply.ClassForbidden || !strings.Contains(sealed.err.Error(), "look for secrets of the instance") {
+		t.Errorf("without Secrets: %v", sealed.err)
+	}
+	w.stays(t, "down-blind")
+	told := blind(t, "down-half", rbacv1.PolicyRule{APIGroups: append(most, ""), Resources: all, Verbs: all})
+	must(t, told.err)
+	if !strings.Contains(told.lines, "\n  nobody could look for jobs.batch (may not be listed)\n") {
+		t.Errorf("told\n%s", told.lines)
+	}
+	w.leftNothing(t, "down-blind")
+}
+
+// TestF76WhatTheOrchestratorMakesIsOurs: it writes Sandboxes, Repos and tokens without the Instance's label. What a stranger makes of those kinds stays.
+func TestF76WhatTheOrchestratorMakesIsOurs(t *testing.T) {
+	t.Parallel()
+	w := theWorld(t, node("a"))
+	dir := plainFolder(t)
+	s := w.stranger(t)
+	writes := func(namespace string, kind schema.GroupVersionResource, name, object string) {
+		_, err := s.objects.Resource(kind).Namespace(namespace).Patch(t.Context(), name, types.ApplyPatchType, []byte(object), metav1.PatchOptions{FieldManager: "jr2"})
+		must(t, err)
+	}
+	orchestrated := func(namespace string) {
+		must(t, w.up(t, dir, into(namespace)).err)
+		writes(namespace, sandboxKind, "box", fmt.Sprintf(`{"apiVersion": %q, "kind": "Sandbox", "metadata": {"name": "box", "labels": {%q: "r1", %q: "hold"}}, "spec": {"image": "i"}}`,
+			v1alpha1.GroupVersion(), v1alpha1.LabelRun, v1alpha1.LabelWorkflow))
+		writes(namespace, repoKind, "app-b62af562", fmt.Sprintf(`{"apiVersion": %q, "kind": "Repo", "metadata": {"name": "app-b62af562", "annotations": {%q: "git.example.test/team/app"}},
+			"spec": {"url": "https://git.example.test/team/app.git"}}`, v1alpha1.GroupVersion(), names.AnnotationIdentity))
+		writes(namespace, secretKind, "jr2-git-684888c0", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "jr2-git-684888c0"}, "data": {"password": "eA=="}}`)
+	}
+	orchestrated("f76-runs")
+	must(t, w.down(t, "f76-runs").err)
+	w.isAbsent(t, "f76-runs")
+
+	orchestrated("f76-runs-too")
+	s.makes(t, sandboxKind, "f76-runs-too", fmt.Sprintf(`{"apiVersion": %q, "kind": "Sandbox", "metadata": {"name": "theirs", "labels": {%q: "r1", %q: "hold"}}, "spec": {"image": "i"}}`,
+		v1alpha1.GroupVersion(), v1alpha1.LabelRun, v1alpha1.LabelWorkflow))
+	must(t, w.down(t, "f76-runs-too").err)
+	if now, err := s.objects.Resource(sandboxKind).Namespace("f76-runs-too").Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.GetDeletionTimestamp() != nil {
+		t.Errorf("the stranger's Sandbox: %v", err)
+	}
+	for name, kind := range map[string]schema.GroupVersionResource{"box": sandboxKind, "app-b62af562": repoKind, "jr2-git-684888c0": secretKind} {
+		if _, err := s.objects.Resource(kind).Namespace("f76-runs-too").Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is there still: %v", name, err)
+		}
+	}
+	w.leftNothing(t, "f76-runs-too")
 }
 
 // TestF76AKeptObjectKeepsItsNamespace: somebody told every tool to keep the claim of the Orchestrator.
