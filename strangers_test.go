@@ -1,11 +1,14 @@
 package jr2_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,6 +170,28 @@ func (w *world) leftNothing(t *testing.T, namespace string) {
 	}
 }
 
+// byUID fails the test when a removal deletes an object that it does not name by its UID.
+func byUID(t *testing.T) func(*jr2.DownOptions) {
+	uid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	return func(o *jr2.DownOptions) {
+		o.Config = rest.CopyConfig(o.Config)
+		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodDelete {
+					return next.RoundTrip(r)
+				}
+				body, err := io.ReadAll(r.Body)
+				if err != nil || !uid.Match(body) {
+					t.Errorf("%s names no UID: %s, %v", r.URL.Path, body, err)
+				}
+				r = r.Clone(r.Context())
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				return next.RoundTrip(r)
+			})
+		})
+	}
+}
+
 // TestDownLeavesWhatStrangersHave in both situations: a converge made the namespace and the stranger came later; the stranger was there before, and the
 // namespace was adopted.
 func TestDownLeavesWhatStrangersHave(t *testing.T) {
@@ -192,7 +217,7 @@ func TestDownLeavesWhatStrangersHave(t *testing.T) {
 				theirs = w.stranger(t).movesIn(t, test.namespace)
 			}
 			asked := ""
-			told := w.down(t, test.namespace, func(o *jr2.DownOptions) {
+			told := w.down(t, test.namespace, byUID(t), func(o *jr2.DownOptions) {
 				o.Yes, o.Confirm = false, func(_ context.Context, r jr2.Removal) (bool, error) { asked = r.Question(); return true, nil }
 			})
 			must(t, told.err)
@@ -475,6 +500,10 @@ func TestF76WhatTheOrchestratorMakesIsOurs(t *testing.T) {
 			v1alpha1.GroupVersion(), v1alpha1.LabelRun, v1alpha1.LabelWorkflow))
 		writes(namespace, repoKind, "app-b62af562", fmt.Sprintf(`{"apiVersion": %q, "kind": "Repo", "metadata": {"name": "app-b62af562", "annotations": {%q: "git.example.test/team/app"}},
 			"spec": {"url": "https://git.example.test/team/app.git"}}`, v1alpha1.GroupVersion(), names.AnnotationIdentity))
+		claim := fmt.Sprintf(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": %q, "labels": {%q: "my-instance", %q: "jr2"}}, "spec": {"accessModes": ["ReadWriteOnce"],
+			"storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}}`, names.InstanceHarnessClaim, names.LabelInstance, names.LabelManagedBy)
+		_, err := s.objects.Resource(claimKind).Namespace(namespace).Patch(t.Context(), names.InstanceHarnessClaim, types.ApplyPatchType, []byte(claim), metav1.PatchOptions{FieldManager: "kube-controller-manager"})
+		must(t, err)
 		writes(namespace, secretKind, "jr2-git-684888c0", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "jr2-git-684888c0"}, "data": {"password": "eA=="}}`)
 	}
 	orchestrated("f76-runs")
@@ -488,7 +517,7 @@ func TestF76WhatTheOrchestratorMakesIsOurs(t *testing.T) {
 	if now, err := s.objects.Resource(sandboxKind).Namespace("f76-runs-too").Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || now.GetDeletionTimestamp() != nil {
 		t.Errorf("the stranger's Sandbox: %v", err)
 	}
-	for name, kind := range map[string]schema.GroupVersionResource{"box": sandboxKind, "app-b62af562": repoKind, "jr2-git-684888c0": secretKind} {
+	for name, kind := range map[string]schema.GroupVersionResource{"box": sandboxKind, "app-b62af562": repoKind, "jr2-git-684888c0": secretKind, names.InstanceHarnessClaim: claimKind} {
 		if _, err := s.objects.Resource(kind).Namespace("f76-runs-too").Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("%s is there still: %v", name, err)
 		}
@@ -528,7 +557,7 @@ func TestAConvergeKeepsTheMarkOfItsNamespace(t *testing.T) {
 	if before.Annotations[names.AnnotationMadeBy] != "my-instance" || before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("it was made as %v and is %v", before.Annotations, after.Annotations)
 	}
-	told := w.down(t, "f76-made")
+	told := w.down(t, "f76-made", byUID(t))
 	must(t, told.err)
 	w.isAbsent(t, "f76-made")
 }
@@ -565,7 +594,7 @@ func TestDownAllLeavesStrangersOfTheOperator(t *testing.T) {
 	theirs := s.movesIn(t, names.OperatorNamespace)
 	t.Cleanup(func() { w.without(t, names.OperatorNamespace) })
 	asked := ""
-	told := w.down(t, "f76-all", func(o *jr2.DownOptions) {
+	told := w.down(t, "f76-all", byUID(t), func(o *jr2.DownOptions) {
 		o.All, o.Yes = true, false
 		o.Confirm = func(_ context.Context, r jr2.Removal) (bool, error) { asked = r.Question(); return true, nil }
 	})

@@ -3,14 +3,12 @@ package occupants
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 )
 
 // A kind is a namespaced resource, in the version of its group that the server prefers.
@@ -28,11 +26,7 @@ func (k kind) String() string { return k.resource.GroupResource().String() }
 var computed = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
 // kindsOf asks discovery for every kind of object that a namespace can hold. A group that is away is unseen.
-func kindsOf(ctx context.Context, cfg *rest.Config, client *http.Client) ([]kind, []Unseen, error) {
-	asking, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
-	if err != nil {
-		return nil, nil, err
-	}
+func kindsOf(ctx context.Context, asking discovery.AggregatedDiscoveryInterfaceWithContext) ([]kind, []Unseen, error) {
 	groups, resources, away, err := asking.GroupsAndMaybeResourcesWithContext(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
@@ -116,7 +119,11 @@ func In(ctx context.Context, cfg *rest.Config, namespace string, opts Options) (
 	if err != nil {
 		return nil, err
 	}
-	kinds, unseen, err := kindsOf(ctx, cfg, client)
+	asking, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, err
+	}
+	kinds, unseen, err := kindsOf(ctx, asking)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +140,7 @@ func In(ctx context.Context, cfg *rest.Config, namespace string, opts Options) (
 				missed[i] = &Unseen{What: k.String(), Err: errNotListable}
 				return nil
 			}
-			lists[i], err = list(within, objects.Resource(k.resource).Namespace(namespace))
+			lists[i], err = listServed(within, asking, k, objects.Resource(k.resource).Namespace(namespace))
 			if status := apierrors.APIStatus(nil); err != nil && within.Err() == nil && errors.As(err, &status) {
 				missed[i], err = &Unseen{What: k.String(), Forbidden: apierrors.IsForbidden(err), Err: err}, nil
 			}
@@ -158,6 +165,35 @@ func In(ctx context.Context, cfg *rest.Config, namespace string, opts Options) (
 }
 
 var errNotListable = errors.New("the server lists no objects of this kind")
+
+// listServed lists a kind. One that the server does not know any more, because its definition went after discovery told of it, has no objects; one
+// that it does not know yet is asked for again.
+func listServed(ctx context.Context, asking discovery.DiscoveryInterfaceWithContext, k kind, resource metadata.ResourceInterface) (all []metav1.PartialObjectMetadata, err error) {
+	gone := false
+	waited := wait.PollUntilContextTimeout(ctx, settlePause, settleTime, true, func(ctx context.Context) (bool, error) {
+		if all, err = list(ctx, resource); !apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		served, unasked := asking.ServerResourcesForGroupVersionWithContext(ctx, k.resource.GroupVersion().String())
+		gone = apierrors.IsNotFound(unasked) || unasked == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == k.resource.Resource
+		})
+		return gone, nil
+	})
+	if gone && apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err == nil && waited != nil {
+		err = waited
+	}
+	return all, err
+}
+
+// settleTime is how long discovery may tell of a kind that the server does not know.
+const (
+	settleTime  = 10 * time.Second
+	settlePause = 200 * time.Millisecond
+)
 
 // list reads all pages. A list that lasted longer than the server keeps its pages begins anew, without pages.
 func list(ctx context.Context, resource metadata.ResourceInterface) ([]metav1.PartialObjectMetadata, error) {

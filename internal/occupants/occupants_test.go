@@ -369,3 +369,31 @@ func TestAServerThatDoesNotAnswerIsAnError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAKindThatWentMeanwhileHoldsNothing: discovery tells of a definition for a while after it was deleted.
+func TestAKindThatWentMeanwhileHoldsNothing(t *testing.T) {
+	client := kubectl(t)
+	ns := fresh(t, client)
+	makeKind(t, "moors", "Moor")
+	deleted := false
+	proxy, err := devcluster.StartProxy(t.Context(), shared.Config(), func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/moors") && !deleted { // it was told of, and is listed now
+				deleted = true
+				raw := client.Discovery().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/moors.example.test")
+				if err := raw.Do(r.Context()).Error(); err != nil {
+					return nil, err
+				}
+				for err := error(nil); !apierrors.IsNotFound(err); {
+					_, err = client.Discovery().RESTClient().Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/moors.example.test").DoRaw(r.Context())
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	must(t, err)
+	t.Cleanup(func() { proxy.Close() }) //nolint:errcheck // the test is over
+	if found := look(t, proxy.Config(), ns, nil); !found.Alone() || !deleted {
+		t.Errorf("found %v, unseen %v", found.Others, found.Unseen)
+	}
+}
