@@ -95,7 +95,8 @@ func (c *converge) priorityClasses(ctx context.Context) error {
 
 // tokens makes the Instance's tokens once and keeps them: live Sandboxes hold tokens signed with the kept key.
 func (c *converge) tokens(ctx context.Context) error {
-	minted, err := apply.EnsureSecret(ctx, c.cluster.client, c.cluster.namespace, names.InstanceSecret, c.labels(), render.InstanceSecretKeys())
+	minted, err := apply.EnsureSecret(ctx, c.cluster.client, c.cluster.namespace, names.InstanceSecret, render.InstanceSecretKeys(),
+		apply.SecretOptions{Labels: c.labels(), Adopt: c.opts.Adopt})
 	if err != nil {
 		return err
 	}

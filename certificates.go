@@ -91,6 +91,9 @@ func (c *converge) certificatesDue(ctx context.Context) (now time.Time, decision
 	}
 	kept := pki.Kept{}
 	if ca != nil {
+		if err := c.claim(ca); err != nil {
+			return now, decision, authority, err
+		}
 		authority = authorityIn(ca)
 		kept.Authority = &authority
 	}
@@ -116,8 +119,17 @@ func secretIfAny(ctx context.Context, secrets typedcorev1.SecretInterface, name 
 	return secret, nil
 }
 
+// claim says whether a Secret that no set holds is the Instance's to use: one that somebody else made is an *apply.UnownedError, unless its adoption was
+// asked for. One that is not there is no one's.
+func (c *converge) claim(secret *corev1.Secret) error {
+	if secret.UID == "" || c.opts.Adopt {
+		return nil
+	}
+	return apply.ClaimSecret(secret, c.labels())
+}
+
 // keepAuthority makes the authority of the Instance, unless one that can go on is there by now: a create replaces nothing, and an update
-// replaces exactly what was found unfit.
+// replaces exactly what was found unfit, and only what is the Instance's own: adoption takes a Secret as it is.
 func (c *converge) keepAuthority(ctx context.Context, now time.Time) (made bool, err error) {
 	secrets := c.cluster.client.CoreV1().Secrets(c.cluster.namespace)
 	authority, err := pki.NewAuthority(c.inst.Name, now)
@@ -136,6 +148,8 @@ func (c *converge) keepAuthority(ctx context.Context, now time.Time) (made bool,
 			}, metav1.CreateOptions{FieldManager: authorityManager})
 		case pki.CheckAuthority(authorityIn(there), now) == nil:
 			return false, nil
+		case apply.ClaimSecret(there, c.labels()) != nil:
+			return false, fmt.Errorf("its values can't be used and are not replaced: %w", apply.ClaimSecret(there, c.labels()))
 		default:
 			there.Data = data // in the version that was read
 			_, err = secrets.Update(ctx, there, metav1.UpdateOptions{FieldManager: authorityManager})

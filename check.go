@@ -3,7 +3,6 @@ package jr2
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,18 +45,36 @@ func (c *converge) home(ctx context.Context) error {
 		return err
 	}
 	home, findings := preflight.Ownership(c.cluster.context, c.cluster.namespace, c.inst.Name, namespace)
-	c.found, c.homeless = home, namespace == nil
+	c.found, c.homeless, c.seen = home, namespace == nil, namespace
 	return preflight.Refused(findings)
 }
 
-// contact asks, when the namespace is nobody's, whether this Instance may have it.
+// contact asks, when the namespace is nobody's, whether this Instance may have it. Yes agrees to one that is made and to one in which nothing is; to one
+// with something of others in it AdoptNamespace does, or somebody who was asked and heard what it holds.
 func (c *converge) contact(ctx context.Context) error {
-	if !c.found.FirstContact || c.opts.Yes {
+	if !c.found.FirstContact {
+		return nil
+	}
+	first, agreed := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: c.found.What}, c.opts.Yes
+	if c.found.There {
+		holds, err := c.othersInHome(ctx)
+		if err != nil {
+			return err
+		}
+		first.Holds = holds
+		agreed = c.opts.AdoptNamespace || c.opts.Yes && holds.None()
+		if c.opts.AdoptNamespace && !holds.None() {
+			c.note(c.occupied(holds))
+		}
+	}
+	if agreed {
 		return nil
 	}
 	c.asked = true
-	first := FirstContact{Instance: c.inst.Name, Context: c.cluster.context, What: c.found.What}
 	if c.opts.Confirm == nil {
+		if !first.Holds.None() {
+			return &OccupiedError{FirstContact: first}
+		}
 		return &UnansweredError{FirstContact: first}
 	}
 	agreed, err := c.opts.Confirm(ctx, first)
@@ -77,20 +94,6 @@ func Accepts(answer string) bool {
 		return true
 	}
 	return false
-}
-
-// namespace applies the Instance's Namespace: the pod dry run after it needs one.
-func (c *converge) namespace(ctx context.Context) error {
-	set, opts, err := c.namespaceSet()
-	if err != nil {
-		return err
-	}
-	outcome, err := c.applyQuietly(ctx, set, opts)
-	if err != nil {
-		return fmt.Errorf("namespace: %w", err)
-	}
-	c.tell(NamespaceApplied{Name: c.cluster.namespace, Action: string(outcome.Objects[0].Action), Asked: c.asked})
-	return nil
 }
 
 func (c *converge) podLevelResources(ctx context.Context) error {

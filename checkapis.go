@@ -33,7 +33,7 @@ func (c *converge) apisNeeded() ([]schema.GroupVersion, error) {
 	}
 	brought := [][]*unstructured.Unstructured{objs, classes.Objects}
 	if render.ManagesOperator(c.input) {
-		operator, _, err := operatorSet(c.input)
+		operator, _, err := operatorSet(c.input, c.opts.Adopt)
 		if err != nil {
 			return nil, err
 		}

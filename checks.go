@@ -117,6 +117,7 @@ func (k *checking) looks() []lookStep {
 		{"connect", []string{"instance"}, k.connect},
 		{"cluster", []string{"connect"}, k.floor},
 		{"home", []string{"cluster"}, k.home},
+		{"occupants", []string{"home"}, k.lookInside},
 		{"pod-level resources", []string{"home"}, k.podLevelResources},
 		{"platforms", []string{"cluster", "platform names"}, k.platforms},
 		{"sandbox nodes", []string{"platforms", "workflows"}, k.sandboxNodes},

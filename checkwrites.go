@@ -65,7 +65,9 @@ func (k *checking) tryAssembly(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = assembly.Cluster(k.cluster.client, k.cluster.namespace, k.labels()).Try(ctx, built)
+	publisher := assembly.Cluster(k.cluster.client, k.cluster.namespace, k.labels())
+	publisher.Adopt = k.opts.Adopt
+	err = unowned(publisher.Try(ctx, built))
 	several := joined(err)
 	if len(several) == 0 {
 		return err

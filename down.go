@@ -25,6 +25,10 @@ type DownResult struct {
 	Namespace string `json:"namespace"`
 	// Gone says that the namespace was seen to be gone.
 	Gone bool `json:"gone"`
+	// Stays is what of others is in a namespace that stays, and what nobody could look at; nil when the namespace goes.
+	Stays *Occupants `json:"stays,omitempty"`
+	// Removed is what became of the Instance's objects in a namespace that stays.
+	Removed []apply.ObjectResult `json:"removed,omitempty"`
 	// Others are the cluster's other Instances; read with All only.
 	Others []Deployment `json:"others,omitempty"`
 	// Operator is what became of the operator's objects.
@@ -33,9 +37,10 @@ type DownResult struct {
 	LeftInPlace []string `json:"leftInPlace,omitempty"`
 }
 
-// Down removes an Instance: its namespace and everything in it, and with All the operator. It looks first, asks always, waits for a
-// converge in flight, deletes exactly the namespace that it looked at, and waits until it is gone. A removal that was cut off is
-// completed by the next one.
+// Down removes an Instance, and with All the operator. It deletes the namespace with everything in it when a converge made it and it holds nothing of
+// others; else the namespace stays with what is in it, and the objects of the Instance are removed from it one by one. It looks first, asks always,
+// waits for a converge in flight, deletes exactly what it looked at, by UID, and waits until it is gone. A removal that was cut off is completed by the
+// next one.
 //
 // The DownResult is never nil. Errors are *NotDeployedError, *Refusal (another Instance's namespace), *UnconfirmedError, ErrDeclined,
 // *HeldError, *UnreachableError, or the server's own.
@@ -43,7 +48,7 @@ func Down(ctx context.Context, opts DownOptions) (*DownResult, error) {
 	if opts.Timeout <= 0 {
 		opts.Timeout = names.HarnessTimeout
 	}
-	run := &down{opts: opts, result: &DownResult{}, converge: converge{result: &Result{}, opts: Options{
+	run := &down{opts: opts, result: &DownResult{}, dependents: map[types.UID]bool{}, kept: map[types.UID]bool{}, converge: converge{result: &Result{}, opts: Options{
 		Dir: opts.Dir, Env: opts.Env, Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context,
 		Namespace: opts.Namespace, Holder: opts.Holder, Events: opts.Events,
 	}}}
@@ -59,6 +64,12 @@ type down struct {
 	name      string
 	all       bool              // the operator goes, and may go
 	namespace *corev1.Namespace // look: nil when it is gone already
+	home      *homeLook         // look: nil when the namespace is gone or going
+	loose     Occupants         // look: Sandboxes and Repos in namespaces of no Instance
+	operators map[types.UID]bool
+
+	dependents map[types.UID]bool // what goes with objects that were deleted
+	kept       map[types.UID]bool // objects of the set that stay, by a mark on them
 }
 
 func (d *down) load(ctx context.Context) error {
@@ -132,7 +143,15 @@ func (d *down) look(ctx context.Context) error {
 		}
 	}
 	if d.all {
-		d.result.Others, err = d.others(ctx)
+		if d.result.Others, err = d.others(ctx); err != nil {
+			return err
+		}
+		if d.loose, err = d.strays(ctx); err != nil {
+			return err
+		}
+	}
+	if namespace != nil && namespace.DeletionTimestamp == nil {
+		d.home, err = d.lookHome(ctx, namespace)
 	}
 	return err
 }
@@ -164,7 +183,10 @@ func (d *down) ask(ctx context.Context) error {
 	}
 	removal := Removal{
 		Instance: d.name, Context: d.cluster.context, Namespace: d.cluster.namespace,
-		Absent: d.namespace == nil, All: d.all, Others: d.result.Others,
+		Absent: d.namespace == nil, All: d.all, Others: d.result.Others, Strays: d.loose,
+	}
+	if d.home != nil && d.home.stays != "" {
+		removal.Stays, removal.Objects, removal.Holds = d.home.stays, d.home.removes(), d.home.told()
 	}
 	if d.opts.Confirm == nil {
 		return &UnconfirmedError{Removal: removal}
@@ -176,43 +198,86 @@ func (d *down) ask(ctx context.Context) error {
 	return err
 }
 
-// instance deletes the namespace and waits until it is gone.
+// instance removes the Instance and waits until it is gone.
 func (d *down) instance(ctx context.Context) error {
 	if d.namespace == nil {
 		d.result.Gone = true
 		return nil
 	}
-	if err := d.deleteInstance(ctx); err != nil {
+	stays, err := d.removeInstance(ctx)
+	if err != nil || stays {
 		return err
 	}
-	err := d.waitGone(ctx, d.cluster.namespace, d.namespace.UID)
+	err = d.waitGone(ctx, d.cluster.namespace, d.namespace.UID)
 	d.result.Gone = err == nil
 	return err
 }
 
-// deleteInstance deletes the namespace under the lock, which vanishes with it: after the delete the lock is no longer needed, because
-// nobody converges into a namespace that is being deleted.
-func (d *down) deleteInstance(ctx context.Context) error {
+// removeInstance removes under the lock. With the namespace the lock vanishes: after the delete it is no longer needed, because nobody converges into a
+// namespace that is being deleted. In one that stays the lock goes last.
+func (d *down) removeInstance(ctx context.Context) (stays bool, err error) {
 	if d.namespace.DeletionTimestamp != nil {
-		return nil
+		return false, nil
 	}
 	held, release, err := d.lock(ctx)
 	if err != nil {
 		now, readErr := d.cluster.readNamespace(ctx)
 		if readErr == nil && (now == nil || now.DeletionTimestamp != nil) {
-			return nil // another removal was faster
+			return false, nil // another removal was faster
 		}
-		return err
+		return false, err
 	}
 	defer release()
 	now, err := d.cluster.readNamespace(held)
-	if err != nil || now == nil {
-		return err
+	if err != nil || now == nil || now.DeletionTimestamp != nil {
+		return false, err
 	}
 	if err := d.isOurs(now); err != nil { // it may have changed hands during the wait
+		return false, err
+	}
+	if now.UID != d.namespace.UID {
+		return false, fmt.Errorf("namespace %q on %s was made anew since it was looked at: run it again", d.cluster.namespace, d.cluster.context)
+	}
+	look, err := d.lookHome(held, now)
+	if err != nil {
+		return false, err
+	}
+	if agreed := d.home; agreed != nil && agreed.stays != "" && look.stays == "" {
+		look.stays = whyAgreed
+	}
+	if look.stays == "" {
+		return false, d.deleteNamespace(held, d.cluster.namespace, d.namespace.UID)
+	}
+	return true, d.leave(ctx, held, release, now, look)
+}
+
+// leave takes the Instance out of a namespace that stays.
+func (d *down) leave(ctx, held context.Context, release func(), namespace *corev1.Namespace, look *homeLook) error {
+	stays := look.told()
+	d.result.Stays = &stays
+	d.tell(NamespaceStays{Name: namespace.Name, Why: look.stays, Others: stays})
+	if err := in(held, []step{
+		func(ctx context.Context) error { return d.withdraw(ctx, look) },
+		func(ctx context.Context) error { return d.letGo(ctx, namespace.UID) },
+	}); err != nil {
 		return err
 	}
-	return d.deleteNamespace(held, d.cluster.namespace, d.namespace.UID)
+	release()
+	return d.deleteLock(ctx)
+}
+
+// deleteLock deletes the Lease of the lock, when nobody holds it by now.
+func (d *down) deleteLock(ctx context.Context) error {
+	leases := d.cluster.client.CoordinationV1().Leases(d.cluster.namespace)
+	lease, err := leases.Get(ctx, lockName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+		return ignoreNotFound(err)
+	}
+	err = leases.Delete(ctx, lockName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("remove the lock %s/%s: %w", d.cluster.namespace, lockName, err)
+	}
+	return nil
 }
 
 // deleteNamespace deletes the namespace that was looked at and no other of that name.
@@ -245,6 +310,9 @@ func (d *down) finish(context.Context) error {
 	left := []string{"/var/lib/jr2/" + d.cluster.namespace + "/repos on the nodes", "images in the registry"}
 	classes := "PriorityClasses " + names.PriorityControl + ", " + names.PrioritySandbox
 	d.result.LeftInPlace = append([]string{classes}, left...)
+	if d.result.Stays != nil {
+		d.result.LeftInPlace = append([]string{"namespace " + d.cluster.namespace}, d.result.LeftInPlace...)
+	}
 	d.tell(LeftInPlace{What: d.result.LeftInPlace})
 	d.tell(Removed{Instance: d.name, Context: d.cluster.context})
 	return nil

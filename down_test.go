@@ -49,14 +49,15 @@ func (w *world) down(t *testing.T, namespace string, change ...func(*jr2.DownOpt
 	return felled{lines: lines.String(), result: result, err: err}
 }
 
-// home makes a namespace of an Instance without converging.
+// home makes a namespace of an Instance, as a converge makes it, without converging; without an Instance it is anybody's.
 func (w *world) home(t *testing.T, namespace, instance string) {
 	t.Helper()
-	labels := map[string]string{}
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if instance != "" {
-		labels[names.LabelInstance] = instance
+		home.Labels, home.Annotations = map[string]string{names.LabelInstance: instance}, map[string]string{names.AnnotationMadeBy: instance}
 	}
-	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}})
+	_, err := w.client.CoreV1().Namespaces().Create(t.Context(), home, metav1.CreateOptions{FieldManager: apply.DefaultFieldManager})
+	must(t, err)
 }
 
 // stays checks that a namespace is there and not being deleted.
@@ -140,7 +141,9 @@ func TestDownIsHeld(t *testing.T) {
 	w := theWorld(t, node("a"))
 	w.home(t, "down-held", "my-instance")
 	maps := w.client.CoreV1().ConfigMaps("down-held")
-	_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Finalizers: []string{"example.test/hold"}}}, metav1.CreateOptions{})
+	_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: "kept", Finalizers: []string{"example.test/hold"}, Labels: map[string]string{names.LabelInstance: "my-instance", names.LabelManagedBy: names.ManagedBy},
+	}}, metav1.CreateOptions{FieldManager: apply.DefaultFieldManager})
 	must(t, err)
 	told := w.down(t, "down-held", func(o *jr2.DownOptions) { o.Timeout = 20 * time.Second })
 	var held *jr2.HeldError
@@ -244,6 +247,7 @@ func TestDownWithoutTheRight(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "down-reader"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"list"}},
 	}}
 	_, err := w.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	must(t, err)

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/names"
+	"jr2.dev/jr2/internal/occupants"
 	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/placement/controller"
 )
 
 // others are the cluster's other Instances, by the label of their namespaces.
@@ -31,12 +35,55 @@ func (d *down) others(ctx context.Context) ([]Deployment, error) {
 	return others, nil
 }
 
-// operatorThere says whether anything of the operator is left. Its namespace goes last, so it alone tells.
+// operatorThere says whether anything of the operator is left. Its namespace goes last, so it alone tells: by itself when jr2 made it, else by what is in
+// it.
 func (d *down) operatorThere(ctx context.Context) (bool, error) {
+	namespace, err := d.operatorHome(ctx)
+	if err != nil || namespace == nil || namespace.Labels[names.LabelManagedBy] != names.ManagedBy {
+		return false, err
+	}
+	if namespace.DeletionTimestamp != nil {
+		return true, nil
+	}
+	found, err := d.inOperatorHome(ctx)
+	if err != nil {
+		return false, err
+	}
+	return len(found.Own) > 0 || found.Alone() && labelledByUs(namespace), nil
+}
+
+func (d *down) operatorHome(ctx context.Context) (*corev1.Namespace, error) {
 	home := d.cluster
 	home.namespace = names.OperatorNamespace
-	namespace, err := home.readNamespace(ctx)
-	return namespace != nil && namespace.Labels[names.LabelManagedBy] == names.ManagedBy, err
+	return home.readNamespace(ctx)
+}
+
+// inOperatorHome looks into the operator's namespace. Its own is what carries the mark of its set or its label, by the hand of jr2, and the Lease by which
+// operators elect a leader.
+func (d *down) inOperatorHome(ctx context.Context) (*occupants.Found, error) {
+	set := names.OperatorNamespace + "/" + setOperator
+	found, err := occupants.In(ctx, d.cluster.config, names.OperatorNamespace, occupants.Options{Own: func(ref occupants.Ref, o *metav1.PartialObjectMetadata) bool {
+		mark, marked := o.Annotations[apply.SetAnnotation]
+		switch {
+		case ref.Kind == "Lease" && ref.Name == controller.DefaultLeaderElectionID:
+			return true
+		case marked:
+			return mark == set && setBy(o.ManagedFields, apply.SetAnnotation, ourManagers)
+		}
+		return o.Labels[names.LabelManagedBy] == names.ManagedBy && setBy(o.ManagedFields, names.LabelManagedBy, ourManagers)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	found.Others = slices.DeleteFunc(found.Others, func(o occupants.Occupant) bool {
+		return o.Terminating || d.operators[o.UID] || o.Orphan && o.Meta.Labels[names.LabelOperator] == names.OperatorControlPlane
+	})
+	return found, nil
+}
+
+// labelledByUs says that jr2 put its label on the Namespace, and not whoever made it.
+func labelledByUs(namespace *corev1.Namespace) bool {
+	return namespace.Labels[names.LabelManagedBy] == names.ManagedBy && setBy(namespace.ManagedFields, names.LabelManagedBy, ourManagers)
 }
 
 // operator removes what the operator's inventory lists, and what this Kit's operator consists of for the case that there is none: first
@@ -48,6 +95,14 @@ func (d *down) operator(ctx context.Context) error {
 	refs, err := d.operatorRefs(ctx)
 	if err != nil {
 		return err
+	}
+	found, err := d.inOperatorHome(ctx)
+	if err != nil {
+		return err
+	}
+	d.operators = map[types.UID]bool{}
+	for _, o := range found.Own { // with their owners gone, nothing else tells whose they were
+		d.operators[o.UID] = true
 	}
 	var kinds, rest []apply.Ref
 	for _, ref := range refs {
@@ -132,6 +187,14 @@ func (d *down) operatorNamespace(ctx context.Context) error {
 	case namespace.Labels[names.LabelManagedBy] != names.ManagedBy:
 		result = apply.ObjectResult{Ref: ref, UID: string(namespace.UID), Action: apply.Kept, Why: "it does not carry the label of jr2"}
 	default:
+		why, err := d.keepOperatorHome(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			result = apply.ObjectResult{Ref: ref, UID: string(namespace.UID), Action: apply.Kept, Why: why}
+			break
+		}
 		if namespace.DeletionTimestamp == nil {
 			if err := d.deleteNamespace(ctx, namespace.Name, namespace.UID); err != nil {
 				return err
@@ -144,4 +207,27 @@ func (d *down) operatorNamespace(ctx context.Context) error {
 	}
 	d.result.Operator = append(d.result.Operator, result)
 	return nil
+}
+
+// keepOperatorHome says why the operator's namespace stays: jr2 did not make it, or it holds what is not the operator's. Then what is left of the
+// operator's own in it goes.
+func (d *down) keepOperatorHome(ctx context.Context, namespace *corev1.Namespace) (why string, err error) {
+	if namespace.DeletionTimestamp != nil {
+		return "", nil
+	}
+	found, err := d.inOperatorHome(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !labelledByUs(namespace):
+		why = "jr2 did not label it"
+	case !found.Alone():
+		why = "it holds what is not the operator's: " + told(found).String()
+	default:
+		return "", nil
+	}
+	removed, err := d.removeExactly(ctx, found.Own)
+	d.result.Operator = append(d.result.Operator, removed...)
+	return why, err
 }

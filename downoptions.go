@@ -62,6 +62,14 @@ type Removal struct {
 	// All says that the operator goes too; Others are the cluster's other Instances, which lose their Sandboxes and Repos with it.
 	All    bool
 	Others []Deployment
+	// Strays are Sandboxes and Repos in namespaces of no Instance, which go with their kinds when All is set.
+	Strays Occupants
+	// Stays is why the namespace stays and only the objects of the Instance go; empty when the namespace goes with everything in it.
+	Stays string
+	// Objects counts what of the Instance goes from a namespace that stays; what these objects own goes with them.
+	Objects int
+	// Holds is what stays in it: objects that are not the Instance's, and kinds that could not be looked at.
+	Holds Occupants
 }
 
 // Question is the text that asks for the agreement, without a line end.
@@ -69,7 +77,15 @@ func (r Removal) Question() string { return r.text() + " [y/N] " }
 
 func (r Removal) text() string {
 	var what []string
-	if !r.Absent {
+	switch {
+	case r.Absent:
+	case r.Stays != "":
+		text := fmt.Sprintf("remove %d objects of the instance from namespace %q, which stays because %s", r.Objects, r.Namespace, r.Stays)
+		if !r.Holds.None() {
+			text += "; with it stays " + r.Holds.String()
+		}
+		what = append(what, text)
+	default:
 		what = append(what, fmt.Sprintf("delete namespace %q and everything in it", r.Namespace))
 	}
 	subject := fmt.Sprintf("instance %q", r.Instance)
@@ -82,6 +98,9 @@ func (r Removal) text() string {
 				others[i] = fmt.Sprintf("%q in namespace %q", other.Instance, other.Namespace)
 			}
 			text += ": also of " + strings.Join(others, ", ")
+		}
+		if !r.Strays.None() {
+			text += "; also those in namespaces of no Instance: " + r.Strays.String()
 		}
 		what = append(what, text)
 	}

@@ -136,6 +136,7 @@ func explainReach(err error, f *preflight.Finding) bool {
 func explainObject(err error, f *preflight.Finding) bool {
 	var conflict *apply.ConflictError
 	var owned *apply.OwnedError
+	var unowned *apply.UnownedError
 	var immutable *apply.ImmutableError
 	var empty *apply.EmptyKeyError
 	var inventory *apply.InventoryError
@@ -156,6 +157,8 @@ func explainObject(err error, f *preflight.Finding) bool {
 		}
 	case errors.As(err, &owned):
 		f.Code, f.Object, f.Fix = preflight.CodeOwnedByOther, owned.Ref.String(), onObject("annotate", owned.Ref)+" "+apply.SetAnnotation+"-"
+	case errors.As(err, &unowned):
+		f.Code, f.Object, f.Fix = preflight.CodeOwnedByOther, unowned.Ref.String(), "--adopt"
 	case errors.As(err, &immutable):
 		f.Code, f.Object, f.Fix = preflight.CodeImmutable, immutable.Ref.String(), deletion(immutable.Ref)
 		f.Message += " (what it holds is lost when it is deleted)"

@@ -11,7 +11,7 @@ import (
 // missing noun. Tests are free.
 func TestImportsFlowOneWay(t *testing.T) {
 	allowed := map[string]string{
-		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/patient internal/pki internal/render internal/seed internal/sshkey placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight",
+		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/occupants internal/patient internal/pki internal/render internal/seed internal/sshkey placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight",
 		"config":                       "internal/seed",
 		"platforms":                    "config internal/seed",
 		"placement":                    "config internal/seed",
@@ -32,6 +32,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/pki":                 "",
 		"internal/sshkey":              "config",
 		"internal/render":              "config placement/v1alpha1 internal/names internal/pki internal/seed",
+		"internal/occupants":           "",
 		"internal/operatorimage":       "",
 		"internal/assembly":            "config internal/names",
 		"internal/devcluster":          "internal/devcluster/build internal/devcluster/filelock",

@@ -22,7 +22,7 @@ import (
 // Assembly. It may be called again at any time, also after a converge that was cut off.
 //
 // The Result is never nil: with an error it holds what was seen and done until then. Errors are a *Refusal or another error of the
-// package that found the fault; errors.As and errors.Is see through all of them. Nothing is applied before the namespace is agreed
+// package that found the fault, such as an *OccupiedError; errors.As and errors.Is see through all of them. Nothing is applied before the namespace is agreed
 // upon and each missing deploy key has a source (else a *DeployKeyError), and after it nothing before the checks have passed.
 func Converge(ctx context.Context, opts Options) (*Result, error) {
 	run := &converge{opts: opts, result: &Result{}}
@@ -41,7 +41,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	}
 	defer release()
 	does := []step{
-		run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.makeDeployKeys, run.models, run.objects, run.orchestrator,
+		run.stillHome, run.recall, run.images, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.makeDeployKeys, run.models, run.objects, run.orchestrator,
 		run.assembly, run.repoCache, run.instanceHarness, run.finish,
 	}
 	defer run.remindOfDeployKeys()
@@ -83,6 +83,7 @@ type converge struct {
 	sizes     []config.WorkspaceSize
 	transport http.RoundTripper // decide: to registries
 	found     preflight.Home    // home: whose the namespace is
+	seen      *corev1.Namespace // home: as it was read; nil when there is none
 	homeless  bool              // home: there is no namespace yet
 	asked     bool              // contact: somebody agreed to the namespace
 	cluster   cluster           // connect

@@ -61,7 +61,7 @@ func (c *converge) missingNamespaces(ctx context.Context) ([]*unstructured.Unstr
 	}
 	wanted := home.Objects
 	if render.ManagesOperator(c.input) {
-		set, _, err := operatorSet(c.input)
+		set, _, err := operatorSet(c.input, c.opts.Adopt)
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func (c *converge) leaveOperator(deployed *appsv1.Deployment) {
 // bringOperator applies again when another Instance changed the operator's inventory meanwhile: the lock is the Instance's, and the operator
 // belongs to all. Each converge of the cluster can be in the way once and then finds nothing to change.
 func (c *converge) bringOperator(ctx context.Context, input render.Input) error {
-	set, opts, err := operatorSet(input)
+	set, opts, err := operatorSet(input, c.opts.Adopt)
 	if err != nil {
 		return err
 	}

@@ -43,9 +43,14 @@ type Options struct {
 	// Namespace is the Instance's home; its name when empty.
 	Namespace string
 
-	// Yes agrees to a first contact without asking, and to a deploy key that is generated.
+	// Yes agrees to a first contact without asking, where the namespace is made or holds nothing of others, and to a deploy key that is generated.
 	Yes bool
-	// Confirm asks whether a first contact may go on. Nil means that nobody can be asked: *UnansweredError.
+	// AdoptNamespace agrees to a first contact with a namespace that is there already, whatever others have in it.
+	AdoptNamespace bool
+	// Adopt takes over objects that are there under names of the Instance's or of the operator's and that nobody of jr2 made. Without it each is an
+	// *apply.UnownedError. Values of a Secret are never replaced by it.
+	Adopt bool
+	// Confirm asks whether a first contact may go on. Nil means that nobody can be asked: *UnansweredError, or *OccupiedError where it needs more than Yes.
 	Confirm func(context.Context, FirstContact) (bool, error)
 	// DeployKey says where the key of repositories comes from that are cloned over ssh, when the Secret that git.credentials names for them is not
 	// in the namespace. It is asked once for each Secret, before the first write. Nil generates each with Yes, and else ends in a *DeployKeyError.
@@ -123,9 +128,18 @@ type FirstContact struct {
 	Context  string
 	// What the converge would do to the namespace, in words.
 	What string
+	// Holds is what a namespace that is there already holds and is not this Instance's.
+	Holds Occupants
 }
 
 // Question is the text that asks for the agreement, without a line end.
 func (f FirstContact) Question() string {
-	return fmt.Sprintf(seed.FirstContactAsk, f.Instance, f.Context, f.What)
+	return fmt.Sprintf(seed.FirstContactAsk, f.Instance, f.Context, f.what())
+}
+
+func (f FirstContact) what() string {
+	if f.Holds.None() {
+		return f.What
+	}
+	return f.What + ", which holds what is not this instance's: " + f.Holds.String()
 }

@@ -21,6 +21,8 @@ type Plan struct {
 	Kubernetes string `json:"kubernetes"`
 	// FirstContact is what somebody must agree to first, in words; empty when the namespace is this Instance's already.
 	FirstContact string `json:"firstContact,omitempty"`
+	// Holds is what others have in a namespace that would be adopted: that needs Options.AdoptNamespace, or an answer.
+	Holds *Occupants `json:"holds,omitempty"`
 	// Platforms is the set that images are built for.
 	Platforms []string `json:"platforms"`
 	// SandboxNodes are the nodes on which a Sandbox can run now; nil when they were not read.
@@ -118,7 +120,7 @@ func MakePlan(ctx context.Context, opts Options) (*Plan, error) {
 	err := in(ctx, []step{
 		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
 		run.reach, run.bundle, run.kitNames, run.platformNames,
-		run.connect, run.floor, run.home, run.further, run.chooseDeployKeys, run.namespace, run.podLevelResources,
+		run.connect, run.floor, run.home, run.lookInside, run.further, run.chooseDeployKeys, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 		run.recall, run.images, run.buildsWith, run.pulls, run.priorityClasses, run.operator, run.tokens, run.certificates, run.models, run.objects, run.assembly,
 	})

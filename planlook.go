@@ -151,7 +151,7 @@ func (p *planning) operator(ctx context.Context) error {
 	if err != nil || !ours {
 		return err
 	}
-	set, opts, err := operatorSet(input)
+	set, opts, err := operatorSet(input, p.opts.Adopt)
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,9 @@ func (p *planning) tokens(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	if err := p.claim(secret); err != nil {
+		return err
 	}
 	var missing, empty []string
 	for _, key := range slices.Sorted(maps.Keys(render.InstanceSecretKeys())) {
@@ -211,7 +214,7 @@ func (p *planning) assembly(ctx context.Context) error {
 	publisher := p.publisher()
 	current, found, err := publisher.Current(ctx)
 	if err != nil && !errors.Is(err, assembly.ErrInvalid) {
-		return fmt.Errorf("assembly: %w", err)
+		return fmt.Errorf("assembly: %w", unowned(err))
 	}
 	p.plan.Assembly = PlannedAssembly{Hash: built.Hash, Current: current, Publish: !found || current != built.Hash || p.opts.Force}
 	if p.plan.Assembly.Publish {

@@ -21,8 +21,12 @@ func (p *Plan) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(p
 // String is the text of WriteText.
 func (p *Plan) String() string {
 	var b strings.Builder
+	p.writeDeletes(&b)
 	if p.FirstContact != "" {
 		fmt.Fprintf(&b, "first contact: %s\n", p.FirstContact)
+	}
+	if p.Holds != nil {
+		fmt.Fprintf(&b, "  it holds what is not this instance's: %s\n", p.Holds)
 	}
 	for _, image := range p.Images {
 		fmt.Fprintf(&b, "sandbox image %q: %s %s — %s\n", image.Name, image.Intent, image.Ref, image.Why)
@@ -53,6 +57,21 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "%d changes\n", n)
 	}
 	return b.String()
+}
+
+// writeDeletes comes before everything else: it is what nobody may overlook. The layers say more of each.
+func (p *Plan) writeDeletes(b *strings.Builder) {
+	var goes []string
+	for _, layer := range p.Layers {
+		for _, step := range layer.Plan.Steps {
+			if step.Intent == apply.WillPrune {
+				goes = append(goes, step.Ref.String())
+			}
+		}
+	}
+	if len(goes) > 0 {
+		fmt.Fprintf(b, "DELETES %s\n", strings.Join(goes, ", "))
+	}
 }
 
 func (l PlannedLayer) write(b *strings.Builder) {

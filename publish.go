@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/assembly"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
@@ -25,7 +26,7 @@ func (c *converge) assembly(ctx context.Context) error {
 	publisher := c.publisher()
 	previous, found, err := publisher.Current(ctx)
 	if err != nil && !errors.Is(err, assembly.ErrInvalid) {
-		return fmt.Errorf("assembly: %w", err)
+		return fmt.Errorf("assembly: %w", unowned(err))
 	}
 	publish := func(why error) error {
 		if why != nil {
@@ -37,13 +38,13 @@ func (c *converge) assembly(ctx context.Context) error {
 	}
 	if !found || previous != built.Hash || c.opts.Force {
 		if err := publish(err); err != nil {
-			return fmt.Errorf("assembly %s: %w", built.Hash, err)
+			return fmt.Errorf("assembly %s: %w", built.Hash, unowned(err))
 		}
 	}
 	workflows, err := publisher.WaitCurrent(ctx, built.Hash)
 	if errors.Is(err, assembly.ErrInvalid) {
 		if err := publish(err); err != nil {
-			return fmt.Errorf("assembly %s: %w", built.Hash, err)
+			return fmt.Errorf("assembly %s: %w", built.Hash, unowned(err))
 		}
 		workflows, err = publisher.WaitCurrent(ctx, built.Hash)
 	}
@@ -59,7 +60,18 @@ func (c *converge) publisher() Publisher {
 	if c.opts.Publisher != nil {
 		return c.opts.Publisher
 	}
-	return ClusterPublisher(c.cluster.client, c.cluster.namespace, c.labels())
+	publisher := assembly.Cluster(c.cluster.client, c.cluster.namespace, c.labels())
+	publisher.Adopt = c.opts.Adopt
+	return publisher
+}
+
+// unowned gives a ConfigMap of somebody else, on which a publisher came, the form that all such objects have.
+func unowned(err error) error {
+	if foreign := (*assembly.ForeignError)(nil); errors.As(err, &foreign) {
+		ref := apply.Ref{Version: "v1", Kind: "ConfigMap", Namespace: foreign.Namespace, Name: foreign.Name}
+		return &apply.UnownedError{Ref: ref, Managers: foreign.Managers}
+	}
+	return err
 }
 
 // contextDigests gives the digests that the images were planned with, as Workspaces name their contexts.

@@ -93,7 +93,7 @@ func (c *converge) pullers(ctx context.Context, boxed map[string]string) ([]*uns
 		return nil, err
 	}
 	if brought {
-		set, _, err := operatorSet(c.input)
+		set, _, err := operatorSet(c.input, c.opts.Adopt)
 		if err != nil {
 			return nil, err
 		}

@@ -145,6 +145,8 @@ func (c *converge) sharedRights(ctx context.Context, r *rights) error {
 			}
 		case err != nil:
 			return err
+		case live == nil && o.GetKind() == "Namespace": // it is created, and never applied over another's
+			verbs = append(verbs, "create")
 		case live == nil:
 			verbs = append(verbs, "patch", "create")
 		case !apply.Holds(live, o):
@@ -199,7 +201,7 @@ func (c *converge) operatorRights(ctx context.Context, r *rights) error {
 			return nil // a newer one is left alone; a version that can't be read is told by the operator's own step
 		}
 	}
-	set, opts, err := operatorSet(c.input)
+	set, opts, err := operatorSet(c.input, c.opts.Adopt)
 	if err != nil {
 		return err
 	}

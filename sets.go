@@ -41,13 +41,20 @@ func (c *converge) prioritySet() (*apply.Set, apply.Options, error) {
 }
 
 // operatorSet is the operator that all Instances of the cluster share.
-func operatorSet(input render.Input) (*apply.Set, apply.Options, error) {
+func operatorSet(input render.Input, adopt bool) (*apply.Set, apply.Options, error) {
 	objects, err := render.Operator(input)
 	if err != nil {
 		return nil, apply.Options{}, err
 	}
 	set, err := apply.NewSet(setOperator, names.OperatorNamespace, objects...)
-	return set, apply.Options{Prune: true}, err
+	return set, adopting(apply.Options{Prune: true}, adopt, map[string]string{names.LabelManagedBy: names.ManagedBy}), err
+}
+
+// adopting says which objects that are there a set may write: with adopt any that is of no set; else, beside its own, those that carry the labels which
+// render gives all objects of the set, as earlier releases made them.
+func adopting(opts apply.Options, adopt bool, kin map[string]string) apply.Options {
+	opts.Adopt, opts.Kin = adopt, kin
+	return opts
 }
 
 // instanceSet is everything that the Instance needs in its namespace; what it no longer needs is pruned.
@@ -72,5 +79,5 @@ func (c *converge) instanceSet() (*apply.Set, apply.Options, error) {
 	}
 	objects = append(objects, kept...)
 	set, err := apply.NewSet(setInstance, c.cluster.namespace, objects...)
-	return set, apply.Options{Prune: true, PruneData: c.heldObjects()}, err
+	return set, adopting(apply.Options{Prune: true, PruneData: c.heldObjects()}, c.opts.Adopt, c.labels()), err
 }

@@ -17,8 +17,12 @@ import (
 // Objects whose annotations give them waves or make them hooks (WaveAnnotation, HookAnnotation) are written in that order: a wave starts
 // when what the one before wrote is ready and its hooks succeeded. Without such annotations nothing is waited for, unless Options.Wait asks.
 //
-// The Outcome is never nil. Errors are *ConflictError, *OwnedError, *ImmutableError, *MintError, *EmptyKeyError, *ObjectError, *HookError, those of
-// WaitReady, or several of them joined: objects that can be applied in the same wave are, and no later wave starts. Then the hooks of SyncFail run.
+// Nothing is written when an object of the set is somebody else's (*OwnedError, *UnownedError), when the adoption of a Secret would replace a value
+// (*ConflictError), when the record is somebody else's or can't be read (*InventoryError), or when a prune looks like an accident (*AccidentError).
+//
+// The Outcome is never nil. Other errors are *ConflictError, *ImmutableError, *MintError, *EmptyKeyError, *ObjectError, *HookError, *RemovalError,
+// *TakenAwayError, those of WaitReady, or several of them joined: objects that can be applied in the same wave are, and no later wave starts. Then the
+// hooks of SyncFail run.
 func Apply(ctx context.Context, cfg *rest.Config, set *Set, opts Options) (*Outcome, error) {
 	r, err := newRun(cfg, set, opts)
 	if err != nil {

@@ -171,7 +171,7 @@ func ExampleEnsureSecret() {
 	client := kubernetes.NewForConfigOrDie(shared.Config())
 	keys := map[string]func() ([]byte, error){"TOKEN": func() ([]byte, error) { return []byte("from a random source"), nil }}
 	for range 2 {
-		minted, err := apply.EnsureSecret(ctx, client, "default", "example", nil, keys)
+		minted, err := apply.EnsureSecret(ctx, client, "default", "example", keys, apply.SecretOptions{})
 		fmt.Println(minted, err)
 	}
 	// Output:

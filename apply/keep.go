@@ -47,6 +47,10 @@ func keepMarkOf(o metav1.Object, whole bool) string {
 	return ""
 }
 
+// KeepMark is the mark by which somebody says that an object is not to be deleted when all around it is, as "key: value": an annotation, or a label, of
+// Argo CD, Helm, Flux, kapp or cli-utils. "" when it carries none. Withdraw heeds it.
+func KeepMark(o metav1.Object) string { return keepMarkOf(o, true) }
+
 // in is the word of a value that says to keep.
 func (k keepMark) in(value string) string {
 	words := []string{value}

@@ -30,6 +30,8 @@ type mintage struct {
 	recipes map[string]recipe
 	// owner, unless empty, is the mark of the set that an existing Secret gets.
 	owner string
+	// claim is asked whether a Secret that is there may be used at all; nil says yes.
+	claim func(now *corev1.Secret) error
 	// allow is asked before each write, with what is there, or nil; nil allows all.
 	allow func(now *corev1.Secret) error
 
@@ -114,6 +116,11 @@ func (m *mintage) createOptions() metav1.CreateOptions {
 func (m *mintage) complete(ctx context.Context, now *corev1.Secret) (*minted, error) {
 	if now.DeletionTimestamp != nil {
 		return nil, &ObjectError{Ref: m.ref, Class: ClassBeingDeleted, Err: errors.New("it is being deleted")}
+	}
+	if m.claim != nil {
+		if err := m.claim(now); err != nil {
+			return nil, err
+		}
 	}
 	missing, given, err := m.lacks(now.Data)
 	if err != nil {

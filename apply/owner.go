@@ -81,7 +81,7 @@ func managersOf(o metav1.Object) []string {
 // An UnownedError is an object that is there and that no set made, so that it is somebody else's. It is written only when that is asked for.
 type UnownedError struct {
 	Ref Ref
-	// Set is the set that has an object of this name.
+	// Set is the set that has an object of this name; empty for an object that is written outside of every set.
 	Set string
 	// Managers are the field managers of the object: who made it and who changed it.
 	Managers []string
@@ -92,6 +92,10 @@ func (e *UnownedError) Error() string {
 	if len(e.Managers) > 0 {
 		by = " (field managers: " + strings.Join(e.Managers, ", ") + ")"
 	}
-	return e.Ref.String() + " is there already and the set " + e.Set + " did not make it" + by +
+	who := "the set " + e.Set + " did not make it"
+	if e.Set == "" {
+		who = "nothing shows that jr2 made it"
+	}
+	return e.Ref.String() + " is there already and " + who + by +
 		"; give yours another name, delete the other one, or ask for its adoption (Options.Adopt)"
 }

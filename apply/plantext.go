@@ -28,11 +28,7 @@ func (p *Plan) String() string {
 		if s.Intent == WillLeave || s.Intent == WillPrune {
 			continue
 		}
-		fmt.Fprintf(&b, "%-11s %s", s.Intent, s.Ref)
-		if s.Why != "" {
-			fmt.Fprintf(&b, ": %s", strings.ReplaceAll(s.Why, "\n", "; "))
-		}
-		b.WriteByte('\n')
+		s.write(&b)
 		for _, f := range s.Fields {
 			fmt.Fprintf(&b, "%12s%s: %s -> %s\n", "", f.Path, shorten(f.Old), shorten(f.New))
 		}
@@ -57,6 +53,15 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
+// write is the step in one line.
+func (s Step) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%-11s %s", s.Intent, s.Ref)
+	if s.Why != "" {
+		fmt.Fprintf(b, ": %s", strings.ReplaceAll(s.Why, "\n", "; "))
+	}
+	b.WriteByte('\n')
+}
+
 // writeDeletes comes before everything else: it is what nobody may overlook.
 func (p *Plan) writeDeletes(b *strings.Builder) {
 	goes := p.going()
@@ -64,8 +69,10 @@ func (p *Plan) writeDeletes(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "DELETES %s:\n", objectCount(len(goes)))
-	for _, ref := range goes {
-		fmt.Fprintf(b, "%-11s %s\n", WillPrune, ref)
+	for _, s := range p.Steps {
+		if s.Intent == WillPrune {
+			s.write(b)
+		}
 	}
 	if p.Accident == nil {
 		return

@@ -23,12 +23,12 @@ func clusterCRD(group, kind string) string {
 
 // A clusterScoped is an object whose kind has no namespaces, in a manifest that names one all the same.
 type clusterScoped struct {
-	doc      string // NAME and NS stand for names of the test; the line with the namespace is INNS
+	doc      string // NAME, NS and GROUP stand for names of the test; the line with the namespace is INNS
 	resource schema.GroupVersionResource
 	ground   string // is applied with it
 }
 
-func clusterScopedKinds(group string) map[string]clusterScoped {
+func clusterScopedKinds() map[string]clusterScoped {
 	resource := func(group, resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
 	}
@@ -37,7 +37,7 @@ func clusterScopedKinds(group string) map[string]clusterScoped {
 		"a priority class":                  {"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NAMEINNS}\nvalue: 7", resource("scheduling.k8s.io", "priorityclasses"), ""},
 		"a storage class":                   {"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: NAMEINNS}\nprovisioner: example.com/none", resource("storage.k8s.io", "storageclasses"), ""},
 		"a volume, which holds data":        {"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: NAMEINNS}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp/none}}", resource("", "persistentvolumes"), ""},
-		"a kind that the set itself brings": {"apiVersion: " + group + "/v1\nkind: Tenant\nmetadata: {name: NAMEINNS}", resource(group, "tenants"), clusterCRD(group, "Tenant")},
+		"a kind that the set itself brings": {"apiVersion: GROUP/v1\nkind: Tenant\nmetadata: {name: NAMEINNS}", resource("GROUP", "tenants"), clusterCRD("GROUP", "Tenant")},
 	}
 }
 
@@ -45,11 +45,12 @@ func clusterScopedKinds(group string) map[string]clusterScoped {
 // nothing is pruned, made or changed, in the plan as in the run.
 func TestANamespaceThatAKindDoesNotHaveIsNoPartOfAnIdentity(t *testing.T) {
 	t.Parallel()
-	for name := range clusterScopedKinds("") {
+	for name, kind := range clusterScopedKinds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t, nil)
-			kind := clusterScopedKinds(ns + ".example.com")[name]
+			group := strings.NewReplacer("GROUP", ns+".example.com")
+			kind.doc, kind.ground, kind.resource.Group = group.Replace(kind.doc), group.Replace(kind.ground), group.Replace(kind.resource.Group)
 			object := "f31-" + ns[len(ns)-5:]
 			release := func(inns string) *apply.Set {
 				doc := strings.NewReplacer("NAME", object, "INNS", inns).Replace(kind.doc)
@@ -206,7 +207,7 @@ func TestTypedObjectsAndNamedDataGoByScopeToo(t *testing.T) {
 	if out := mustApply(t, of(""), apply.Options{Prune: true}); out.Changed() != 0 {
 		t.Errorf("%+v", out.Objects)
 	}
-	volume := strings.ReplaceAll(clusterScopedKinds("")["a volume, which holds data"].doc, "NAMEINNS", name)
+	volume := strings.ReplaceAll(clusterScopedKinds()["a volume, which holds data"].doc, "NAMEINNS", name)
 	mustApply(t, set(t, ns, join(volume, conf("conf", "x"))), apply.Options{})
 	named := apply.Ref{Version: "v1", Kind: "PersistentVolume", Namespace: ns, Name: name}
 	if out := mustApply(t, set(t, ns, conf("conf", "x")), apply.Options{Prune: true, PruneData: []apply.Ref{named}}); out.Count(apply.Kept) != 0 {

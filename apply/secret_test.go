@@ -39,26 +39,26 @@ func TestEnsureSecretMintsOnce(t *testing.T) {
 		return s.Data
 	}
 	two, _ := minter("admin", "salt")
-	minted, err := apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", map[string]string{"jr2.dev/instance": "hold"}, two)
+	minted, err := apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", two, apply.SecretOptions{Labels: map[string]string{"jr2.dev/instance": "hold"}})
 	if err != nil || !slices.Equal(minted, []string{"admin", "salt"}) {
 		t.Fatalf("%v, %v", minted, err)
 	}
 	first := read()
 	three, count := minter("admin", "salt", "third")
-	minted, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", nil, three)
+	minted, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", three, apply.SecretOptions{})
 	if err != nil || !slices.Equal(minted, []string{"third"}) || count.Load() != 1 {
 		t.Fatalf("%v, %v, %d values made", minted, err, count.Load())
 	}
 	if now := read(); string(now["admin"]) != string(first["admin"]) || string(now["salt"]) != string(first["salt"]) || len(now["third"]) == 0 {
 		t.Error("a key that was there changed, or the third is missing")
 	}
-	if minted, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", nil, three); err != nil || len(minted) != 0 || count.Load() != 1 {
+	if minted, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", three, apply.SecretOptions{}); err != nil || len(minted) != 0 || count.Load() != 1 {
 		t.Errorf("again: %v, %v", minted, err)
 	}
 	if _, err := client.CoreV1().Secrets(ns).Patch(t.Context(), "jr2-instance", types.MergePatchType, []byte(`{"data":{"salt":""}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", nil, three)
+	_, err = apply.EnsureSecret(t.Context(), client, ns, "jr2-instance", three, apply.SecretOptions{})
 	var empty *apply.EmptyKeyError
 	if !errors.As(err, &empty) || !slices.Equal(empty.Keys, []string{"salt"}) || strings.Contains(err.Error(), "hush") {
 		t.Errorf("an empty key: %v", err)
@@ -83,7 +83,7 @@ func TestEnsureSecretStopsWhenItCannotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys, count := minter("a")
-		if _, err := apply.EnsureSecret(t.Context(), client, ns, "s", nil, keys); err == nil || count.Load() != 0 {
+		if _, err := apply.EnsureSecret(t.Context(), client, ns, "s", keys, apply.SecretOptions{}); err == nil || count.Load() != 0 {
 			t.Errorf("%d: %v, %d values made", code, err, count.Load())
 		}
 	}
@@ -97,7 +97,7 @@ func TestEnsureSecretOfManyAtOnceMakesOneValue(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			keys, _ := minter("a", fmt.Sprint("own-", i))
-			minted, err := apply.EnsureSecret(t.Context(), client, ns, "s", nil, keys)
+			minted, err := apply.EnsureSecret(t.Context(), client, ns, "s", keys, apply.SecretOptions{})
 			if err != nil {
 				t.Error(err)
 			}

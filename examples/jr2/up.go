@@ -49,7 +49,7 @@ func upCommand(streams Streams) *cobra.Command {
 	flags := command.Flags()
 	u.placeFlags(flags)
 	builderFlags(flags, &u.options)
-	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking, and to the generation of deploy keys")
+	flags.BoolVar(&u.options.Yes, "yes", false, "agree to a first contact without asking, where nothing of others is in the namespace, and to the generation of deploy keys")
 	flags.StringVar(&u.deployKey, "deploy-key", "", "the private key of repositories that are cloned over ssh, where its Secret is missing: generate, or a path (default: asked)")
 	flags.BoolVar(&unasked, "no-probe", false, "ask no model that an Agent names; else each is asked by a pod in the cluster, and a wrong one stops the converge")
 	flags.BoolVar(&u.options.Force, "force", false, "rebuild and redeliver every image")
@@ -63,6 +63,8 @@ func (u *up) placeFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&u.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.BoolVar(&u.embedded, "embedded", false, "use a cluster that this command starts itself and keeps for the next time")
 	flags.StringSliceVar(&u.options.TakeFrom, "take-from", nil, "field managers whose fields are taken over, such as kubectl")
+	flags.BoolVar(&u.options.AdoptNamespace, "adopt-namespace", false, "agree to a first contact with a namespace that is there and holds what is not the Instance's")
+	flags.BoolVar(&u.options.Adopt, "adopt", false, "take over objects that are there under names of the Instance's or the operator's and that jr2 did not make")
 	registryFlags(flags, &u.rules)
 }
 
@@ -80,7 +82,15 @@ func (u *up) run(ctx context.Context) error {
 	if lacksRight(err) {
 		err = pointed{err}
 	}
-	return end(ctx, out, result, err)
+	return end(ctx, out, result, namesAdopt(err))
+}
+
+// namesAdopt names the flag by which a converge takes over what somebody else made.
+func namesAdopt(err error) error {
+	if errors.As(err, new(*apply.UnownedError)) {
+		return fmt.Errorf("%w — or take it over with --adopt; jr2 plan --adopt shows what changes", err)
+	}
+	return err
 }
 
 // pointed is a converge that ended for want of a right: the next one may be missing too, and a check names all.

@@ -27,6 +27,8 @@ const (
 type ClusterPublisher struct {
 	// Warn receives why a chunk that nobody needs could not be removed; a later Publish tries again. Nil discards.
 	Warn func(error)
+	// Adopt publishes over ConfigMaps of the Assembly's names that somebody else made. Without it each is a *ForeignError.
+	Adopt bool
 
 	client    kubernetes.Interface
 	namespace string
@@ -50,6 +52,9 @@ func Cluster(client kubernetes.Interface, namespace string, labels map[string]st
 func (p *ClusterPublisher) Current(ctx context.Context) (hash string, found bool, err error) {
 	pointer, err := getPointer(ctx, p.client, p.namespace)
 	if err != nil || pointer == nil {
+		return "", false, err
+	}
+	if err := p.claim(pointer); err != nil {
 		return "", false, err
 	}
 	state, err := stateOf(pointer)

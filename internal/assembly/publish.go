@@ -67,6 +67,9 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 	}
 	var old state
 	if pointer != nil {
+		if err := p.claim(pointer); err != nil {
+			return err
+		}
 		// A damaged pointer is replaced; one of another format is not ours to replace.
 		if old, err = stateOf(pointer); err != nil && !errors.Is(err, ErrInvalid) {
 			return err
@@ -132,7 +135,17 @@ func (p *ClusterPublisher) ensureChunk(ctx context.Context, hash string, n int, 
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		found, err := configMaps.Patch(ctx, chunkName(hash, n), types.MergePatchType, p.touch(), metav1.PatchOptions{FieldManager: fieldManager})
+		found, err := configMaps.Get(ctx, chunkName(hash, n), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			err = p.claim(found)
+		}
+		if err != nil {
+			return err
+		}
+		found, err = configMaps.Patch(ctx, chunkName(hash, n), types.MergePatchType, p.touch(), metav1.PatchOptions{FieldManager: fieldManager})
 		if apierrors.IsNotFound(err) {
 			continue
 		}

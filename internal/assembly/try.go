@@ -31,6 +31,9 @@ func (p *ClusterPublisher) Try(ctx context.Context, a *Assembly) error {
 	}
 	old := state{}
 	if pointer != nil {
+		if err := p.claim(pointer); err != nil {
+			return err
+		}
 		if old, err = stateOf(pointer); err != nil && !errors.Is(err, ErrInvalid) {
 			return err
 		}

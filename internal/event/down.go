@@ -25,6 +25,25 @@ type NamespaceGone struct {
 	Name string `json:"name"`
 }
 
+// NamespaceStays says that a removal leaves the namespace, why, and what of others is in it.
+type NamespaceStays struct {
+	Name   string    `json:"name"`
+	Why    string    `json:"why"`
+	Others Occupants `json:"others,omitzero"`
+}
+
+// InstanceRemoved says what became of the objects of the Instance in a namespace that stays.
+type InstanceRemoved struct {
+	Namespace string   `json:"namespace"`
+	Changes   []Change `json:"changes"`
+}
+
+// ObjectWaiting says which object of a removal is still there, and what holds it.
+type ObjectWaiting struct {
+	Object string `json:"object"`
+	Reason string `json:"reason"`
+}
+
 // OperatorRemoved says what became of the operator's objects.
 type OperatorRemoved struct {
 	Changes []Change `json:"changes"`
@@ -45,6 +64,9 @@ func (DownStarted) Type() string       { return "downStarted" }
 func (NamespaceDeleting) Type() string { return "namespaceDeleting" }
 func (NamespaceHeld) Type() string     { return "namespaceHeld" }
 func (NamespaceGone) Type() string     { return "namespaceGone" }
+func (NamespaceStays) Type() string    { return "namespaceStays" }
+func (InstanceRemoved) Type() string   { return "instanceRemoved" }
+func (ObjectWaiting) Type() string     { return "objectWaiting" }
 func (OperatorRemoved) Type() string   { return "operatorRemoved" }
 func (LeftInPlace) Type() string       { return "leftInPlace" }
 func (Removed) Type() string           { return "removed" }

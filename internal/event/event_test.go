@@ -27,7 +27,7 @@ func every() []event.Event {
 		event.BuildProgress{}, event.ImageUser{}, event.ImagePushed{}, event.ImageLoaded{}, event.Applied{}, event.ApplyWaiting{}, event.OperatorLeftAlone{}, event.SecretHeld{}, event.CertificateMade{}, event.ModelsSkipped{}, event.ModelAsked{}, event.ModelAnswered{},
 		event.OperatorNotManaged{}, event.RolloutWaiting{}, event.Verified{}, event.AssemblyPublishing{}, event.AssemblyCurrent{},
 		event.WorkspacesOnOlderImages{}, event.ReposBound{}, event.Converged{},
-		event.DownStarted{}, event.NamespaceDeleting{}, event.NamespaceHeld{}, event.NamespaceGone{}, event.OperatorRemoved{},
+		event.DownStarted{}, event.NamespaceDeleting{}, event.NamespaceHeld{}, event.NamespaceGone{}, event.NamespaceStays{}, event.InstanceRemoved{}, event.ObjectWaiting{}, event.OperatorRemoved{},
 		event.LeftInPlace{}, event.Removed{},
 		event.DeployKeyNeeded{}, event.DeployKeyMade{}, event.DeployKeyReminder{},
 		event.RunStarted{}, event.WorkspaceEntered{}, event.PlacingWaiting{}, event.PlacingEnded{}, event.WorkspaceHeld{}, event.SandboxRemoved{},

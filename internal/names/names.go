@@ -35,6 +35,10 @@ const (
 	AnnotationIdentity     = "jr2.dev/identity"
 	AnnotationLastAttached = "jr2.dev/last-attached"
 
+	// AnnotationMadeBy, on a Namespace, is the name of the Instance whose converge made it. It says so only while the server notes that jr2 set it:
+	// whoever copies a manifest copies its annotations.
+	AnnotationMadeBy = "jr2.dev/namespace-made-by"
+
 	// AnnotationTouched, on a chunk of an Assembly, is when a publisher last relied on it (RFC 3339).
 	AnnotationTouched = "jr2.dev/touched"
 

@@ -21,8 +21,14 @@ func down(e event.Event) ([]string, bool) {
 		return one("  namespace %s waits: %s", e.Name, e.Reason)
 	case event.NamespaceGone:
 		return one("namespace %s: gone", e.Name)
+	case event.NamespaceStays:
+		return namespaceStays(e), true
+	case event.InstanceRemoved:
+		return removed("instance", e.Changes), true
+	case event.ObjectWaiting:
+		return one("  %s waits: %s", e.Object, e.Reason)
 	case event.OperatorRemoved:
-		return operatorRemoved(e), true
+		return removed("operator", e.Changes), true
 	case event.LeftInPlace:
 		return one("left in place: %s", strings.Join(e.What, "; "))
 	case event.Removed:
@@ -31,9 +37,24 @@ func down(e event.Event) ([]string, bool) {
 	return nil, false
 }
 
-func operatorRemoved(e event.OperatorRemoved) []string {
-	lines := []string{fmt.Sprintf("operator: removed (%d objects)", len(e.Changes))}
-	for _, change := range e.Changes {
+func namespaceStays(e event.NamespaceStays) []string {
+	lines := []string{fmt.Sprintf("namespace %s: stays — %s", e.Name, e.Why)}
+	for _, object := range e.Others.Objects {
+		lines = append(lines, "  stays: "+object)
+	}
+	if e.Others.More > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", e.Others.More))
+	}
+	for _, kind := range e.Others.Unseen {
+		lines = append(lines, "  nobody could look for "+kind)
+	}
+	return lines
+}
+
+// removed tells what became of the objects of the Instance or of the operator.
+func removed(what string, changes []event.Change) []string {
+	lines := []string{fmt.Sprintf("%s: removed (%d objects)", what, len(changes))}
+	for _, change := range changes {
 		line := fmt.Sprintf("  %s %s", change.Object, change.Action)
 		if change.Why != "" {
 			line += " — " + change.Why

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -37,7 +38,9 @@ func (r Ref) String() string {
 // An Occupant is an object that is in the namespace.
 type Occupant struct {
 	Ref
-	UID types.UID
+	// Resource is where it is read and deleted.
+	Resource schema.GroupVersionResource
+	UID      types.UID
 	// Managers are the field managers that set more of it than its status, sorted: who made it and who changed it.
 	Managers []string
 	// Owned says that it has owners.

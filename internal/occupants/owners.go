@@ -6,14 +6,21 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // A member is one object of the namespace, under every identity that it is served as.
 type member struct {
-	refs []Ref
+	refs []identity
 	meta *metav1.PartialObjectMetadata
 	mine bool // the caller says so, or what owns it is the caller's
+}
+
+// An identity is one way to name an object.
+type identity struct {
+	Ref
+	resource schema.GroupVersionResource
 }
 
 // sorted tells the caller's objects from others.
@@ -30,7 +37,7 @@ func sorted(kinds []kind, lists [][]metav1.PartialObjectMetadata, own func(Ref, 
 			if members[uid] == nil {
 				members[uid] = &member{meta: o}
 			}
-			members[uid].refs = append(members[uid].refs, ref)
+			members[uid].refs = append(members[uid].refs, identity{ref, k.resource})
 			members[uid].mine = members[uid].mine || own != nil && own(ref, o)
 			if ref.Kind == "Service" && ref.Group == "" {
 				services[ref.Name] = true
@@ -40,8 +47,8 @@ func sorted(kinds []kind, lists [][]metav1.PartialObjectMetadata, own func(Ref, 
 	spread(members)
 	found := &Found{}
 	for _, m := range members {
-		slices.SortFunc(m.refs, compareRefs)
-		if !m.mine && slices.ContainsFunc(m.refs, func(ref Ref) bool { return stands(ref, m.meta, services) }) {
+		slices.SortFunc(m.refs, func(a, b identity) int { return compareRefs(a.Ref, b.Ref) })
+		if !m.mine && slices.ContainsFunc(m.refs, func(id identity) bool { return stands(id.Ref, m.meta, services) }) {
 			continue
 		}
 		into := &found.Others
@@ -62,7 +69,7 @@ func (m *member) occupant(members map[types.UID]*member) Occupant {
 	o := m.meta
 	alive := slices.ContainsFunc(o.OwnerReferences, func(owner metav1.OwnerReference) bool { return members[owner.UID] != nil })
 	return Occupant{
-		Ref: m.refs[0], UID: o.UID, Managers: managersOf(o), Owned: len(o.OwnerReferences) > 0,
+		Ref: m.refs[0].Ref, Resource: m.refs[0].resource, UID: o.UID, Managers: managersOf(o), Owned: len(o.OwnerReferences) > 0,
 		Orphan: len(o.OwnerReferences) > 0 && !alive, Terminating: o.DeletionTimestamp != nil, Meta: o,
 	}
 }
