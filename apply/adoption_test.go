@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -330,8 +331,9 @@ func TestWithdrawRemovesASetAndNothingElse(t *testing.T) {
 func TestAnObjectMadeMeanwhileIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]map[string]string{"with other fields": {"theirs": "x"}, "with the same": {"value": "x"}, "with another value": {"value": "theirs"}} {
-		for _, planned := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", planned"}[planned], func(t *testing.T) {
+		for n := range 4 {
+			planned, takes := n%2 > 0, n > 1
+			t.Run(fmt.Sprintf("%s, planned: %t, takes fields: %t", name, planned, takes), func(t *testing.T) {
 				t.Parallel()
 				ns := newNamespace(t, nil)
 				maps := typed(t).CoreV1().ConfigMaps(ns)
@@ -354,8 +356,11 @@ func TestAnObjectMadeMeanwhileIsGivenBack(t *testing.T) {
 					}
 					return second(apply.Apply(t.Context(), cfg, s, opts))
 				}
-				err := apply1(apply.Options{})
-				if conflict := name == "with another value"; conflict != (apply.Classify(err) == apply.ClassConflict) || !conflict && !errors.As(err, new(*apply.UnownedError)) {
+				var opts apply.Options
+				if takes {
+					opts.Conflicts.TakeFrom = []string{"kubectl-create"}
+				}
+				if err := apply1(opts); !errors.As(err, new(*apply.UnownedError)) {
 					t.Fatalf("got %v", err)
 				}
 				now, err := maps.Get(t.Context(), "raced", metav1.GetOptions{})

@@ -20,6 +20,10 @@ func (r *run) takeOver(ctx context.Context, at metadata.ResourceInterface, o ord
 	if err != nil {
 		return nil, err
 	}
+	// Somebody may have made it since the look. What is taken by force could not be given back.
+	if err := r.claim(o.ref, now); err != nil {
+		return nil, final{err}
+	}
 	got, err := r.patch(ctx, at, o, now.ResourceVersion, false)
 	if Classify(err) != ClassConflict {
 		return got, err

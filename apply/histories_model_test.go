@@ -31,9 +31,6 @@ type thing struct {
 	// doomed says that somebody who may delete it has done so; finalizers may hold it still.
 	doomed bool
 	gone   bool
-	// inPassing says that a stranger made it during the run that is at work, of which the run can't know: it is applied onto (see Plan.Apply). Its
-	// values are safe all the same, unless the run takes fields.
-	inPassing bool
 }
 
 const stranger = "the stranger"
@@ -72,7 +69,7 @@ func (h *history) mayTake(d deal, was *sight, t *thing) bool {
 	case d.side.id():
 		return true
 	case "":
-		return d.adopt || t.inPassing || was.annotation == d.side.id() && slices.Contains(t.listed, d.side)
+		return d.adopt || was.annotation == d.side.id() && slices.Contains(t.listed, d.side)
 	}
 	return d.adoptFrom
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // samePlan holds what a run did against the plan that was made right before it, object by object.
-func (h *history) samePlan(r ran, before view) {
+func (h *history) samePlan(r ran, before, after view) {
 	planErr := r.plan.Err()
 	var removal *apply.RemovalError
 	waits := errors.As(r.err, &removal) // what is held by others, and for how long, is nothing that a plan knows
@@ -23,7 +23,7 @@ func (h *history) samePlan(r ran, before view) {
 		if did == "" && (r.err != nil || h.endsByItself(before, step.Ref)) {
 			continue
 		}
-		if !h.fits(step, did, waits, before) {
+		if !h.fits(step, did, waits, before) && !h.rewritten(step, did, before, after) {
 			h.fault("the plan says %q of %s (%s), and the run did %q", step.Intent, h.sayRef(step.Ref), step.Why, did)
 		}
 	}
@@ -32,6 +32,14 @@ func (h *history) samePlan(r ran, before view) {
 			h.fault("the run did %q to %s, of which the plan says nothing", o.Action, h.sayRef(o.Ref))
 		}
 	}
+}
+
+// rewritten says that a claim was written and nothing of it changed. The server stores one anew with the first write after the one that made it.
+func (h *history) rewritten(step apply.Step, did apply.Action, before, after view) bool {
+	return step.Intent == apply.WillLeave && did == apply.Configured && step.Ref.Kind == "PersistentVolumeClaim" &&
+		slices.ContainsFunc(before.sorted(), func(s *sight) bool {
+			return apply.RefOf(s.object) == step.Ref && after[s.uid] != nil && after[s.uid].digest == s.digest
+		})
 }
 
 // plannedWait says that an object in the way is being deleted, so that the run waits for what has no end that a plan knows.

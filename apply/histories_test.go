@@ -304,7 +304,7 @@ func (h *history) carry(ctx context.Context, v view, d deal, c cut, byPlan bool)
 		h.tellsKept(d, v, r.outcome)
 	}
 	if r.plan != nil {
-		h.samePlan(r, v)
+		h.samePlan(r, v, now)
 	}
 	return now
 }
@@ -317,9 +317,6 @@ func (h *history) races(ctx context.Context, v view, d deal, byPlan bool) view {
 		now := h.look(ctx)
 		h.afterRun(d, v, now, false)
 		v = h.intervenes(ctx, now)
-		for uid := range v {
-			h.things[uid].inPassing = now[uid] == nil
-		}
 	}
 	h.tell("%s", h.sayDeal(d, c, byPlan))
 	step := len(h.told) - 1
@@ -327,9 +324,6 @@ func (h *history) races(ctx context.Context, v view, d deal, byPlan bool) view {
 	h.told[step] += "\n      → " + h.sayOutcome(r, c)
 	now := h.look(ctx)
 	h.afterRun(d, v, now, r.err == nil && !r.met)
-	for uid := range now {
-		h.things[uid].inPassing = false
-	}
 	d.side.refused = r.err != nil
 	return now
 }
