@@ -33,26 +33,29 @@ const historyGroup = "histories.example.com"
 func historyKinds() []historyKind {
 	rules := func(_ string, value int64) map[string]any {
 		return map[string]any{"rules": []any{map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"}, "resourceNames": []any{fmt.Sprint("v", value)},
+			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get"},
+			"resourceNames": []any{fmt.Sprint("v", value)},
 		}}}
+	}
+	config := func(_ string, value int64) map[string]any {
+		return map[string]any{"data": map[string]any{"value": fmt.Sprint(value)}}
+	}
+	account := func(string, int64) map[string]any { return nil }
+	class := func(_ string, value int64) map[string]any {
+		return map[string]any{"value": int64(7), "description": fmt.Sprint("v", value)}
 	}
 	spec := func(_ string, value int64) map[string]any {
 		return map[string]any{"spec": map[string]any{"value": value}}
 	}
-	const rbac = "rbac.authorization.k8s.io"
+	const rbac, scheduling = "rbac.authorization.k8s.io", "scheduling.k8s.io"
 	return []historyKind{
-		{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", false, func(_ string, value int64) map[string]any {
-			return map[string]any{"data": map[string]any{"value": fmt.Sprint(value)}}
-		}},
+		{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", false, config},
 		{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "secrets", false, secretBody},
-		{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts", false, func(string, int64) map[string]any { return nil }},
+		{schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "serviceaccounts", false, account},
 		{schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, "persistentvolumeclaims", false, claimBody},
 		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "Role"}, "roles", false, rules},
 		{schema.GroupVersionKind{Group: rbac, Version: "v1", Kind: "ClusterRole"}, "clusterroles", true, rules},
-		{schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, "priorityclasses", true,
-			func(_ string, value int64) map[string]any {
-				return map[string]any{"value": int64(7), "description": fmt.Sprint("v", value)}
-			}},
+		{schema.GroupVersionKind{Group: scheduling, Version: "v1", Kind: "PriorityClass"}, "priorityclasses", true, class},
 		{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "deployments", false, deploymentBody},
 		{schema.GroupVersionKind{Group: historyGroup, Version: "v1", Kind: "Gadget"}, "gadgets", false, spec},
 		{schema.GroupVersionKind{Group: historyGroup, Version: "v1", Kind: "Tenant"}, "tenants", true, spec},
@@ -71,7 +74,8 @@ func secretBody(_ string, value int64) map[string]any {
 // claimBody names no class, so that the claim stays as it is.
 func claimBody(string, int64) map[string]any {
 	return map[string]any{"spec": map[string]any{
-		"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "", "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+		"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "",
+		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 	}}
 }
 
@@ -114,7 +118,8 @@ const historyLabel = "histories.example.com/of"
 // manifest is an object as a file would hold it.
 func (h *history) manifest(s slot, w wanted) *unstructured.Unstructured {
 	kind, name := h.kinds[s.kind], h.name(s)
-	metadata := map[string]any{"name": name, "labels": map[string]any{historyLabel: h.tag, "value": fmt.Sprint("v", w.value)}}
+	labels := map[string]any{historyLabel: h.tag, "value": fmt.Sprint("v", w.value)}
+	metadata := map[string]any{"name": name, "labels": labels}
 	if !kind.cluster {
 		metadata["namespace"] = h.places[s.place]
 	} else if w.stray > 0 {
@@ -169,20 +174,24 @@ func (h *history) say(s slot) string {
 
 // defineHistoryKinds installs the definitions and waits until their kinds are served.
 func defineHistoryKinds(ctx context.Context, client dynamic.Interface) error {
-	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	crds := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
 	for _, kind := range historyKinds() {
 		if kind.Group != historyGroup {
 			continue
 		}
 		definition := definitionOf(kind)
-		if _, err := crds.Apply(ctx, definition.GetName(), definition, metav1.ApplyOptions{FieldManager: "histories"}); err != nil {
+		_, err := crds.Apply(ctx, definition.GetName(), definition, metav1.ApplyOptions{FieldManager: "histories"})
+		if err != nil {
 			return err
 		}
 		served := client.Resource(kind.gvr())
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		lists := func(ctx context.Context) (bool, error) {
 			_, err := served.List(ctx, metav1.ListOptions{Limit: 1})
 			return err == nil, nil
-		})
+		}
+		err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, lists)
 		if err != nil {
 			return fmt.Errorf("%s is not served: %w", definition.GetName(), err)
 		}
@@ -195,7 +204,10 @@ func definitionOf(kind historyKind) *unstructured.Unstructured {
 	if kind.cluster {
 		scope = "Cluster"
 	}
-	value := map[string]any{"type": "object", "properties": map[string]any{"value": map[string]any{"type": "integer"}}}
+	object := func(properties map[string]any) map[string]any {
+		return map[string]any{"type": "object", "properties": properties}
+	}
+	schemaOf := object(map[string]any{"spec": object(map[string]any{"value": map[string]any{"type": "integer"}})})
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": kind.resource + "." + kind.Group},
@@ -203,7 +215,7 @@ func definitionOf(kind historyKind) *unstructured.Unstructured {
 			"group": kind.Group, "scope": scope, "names": map[string]any{"kind": kind.Kind, "plural": kind.resource},
 			"versions": []any{map[string]any{
 				"name": kind.Version, "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": value}}},
+				"schema": map[string]any{"openAPIV3Schema": schemaOf},
 			}},
 		},
 	}}

@@ -25,8 +25,8 @@ type sight struct {
 	slot
 	uid    types.UID
 	object *unstructured.Unstructured
-	// mark is the set that the object belongs to as far as the server's notes show it: the annotation is there, and it was written by the
-	// engine's own manager. A copy has the annotation alone.
+	// mark is the set that the object belongs to as far as the server's notes show it: the annotation is there, and it
+	// was written by the engine's own manager. A copy has the annotation alone.
 	mark, annotation string
 	deleting         bool
 	held             bool   // by a finalizer that is not Kubernetes' own
@@ -59,7 +59,8 @@ func compareSlots(a, b slot) int {
 	return slices.Compare([]int{a.kind, a.place, a.name}, []int{b.kind, b.place, b.name})
 }
 
-// look lists everything anew. What only Kubernetes' controllers hold is waited for: when it ends is nothing that a history is about.
+// look lists everything anew. What only Kubernetes' controllers hold is waited for: when it ends is nothing that a
+// history is about.
 func (h *history) look(ctx context.Context) view {
 	h.t.Helper()
 	for began := time.Now(); ; {
@@ -113,11 +114,12 @@ func (h *history) list(ctx context.Context) (view, error) {
 }
 
 func sightOf(s slot, o *unstructured.Unstructured) *sight {
-	seen := &sight{slot: s, uid: o.GetUID(), object: o, annotation: o.GetAnnotations()[apply.SetAnnotation], deleting: o.GetDeletionTimestamp() != nil}
+	seen := &sight{slot: s, uid: o.GetUID(), object: o, deleting: o.GetDeletionTimestamp() != nil}
+	seen.annotation = o.GetAnnotations()[apply.SetAnnotation]
 	if seen.annotation != "" && wroteTheMark(o) {
 		seen.mark = seen.annotation
 	}
-	seen.held = slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return !strings.HasPrefix(f, "kubernetes.io/") })
+	seen.held = len(foreignFinalizers(o)) > 0
 	seen.going = seen.deleting && !seen.held
 	for _, word := range keepWords()[1:] {
 		if o.GetAnnotations()[word[0]] == word[1] {
@@ -138,7 +140,10 @@ func wroteTheMark(o *unstructured.Unstructured) bool {
 				Annotations map[string]any `json:"f:annotations"`
 			} `json:"f:metadata"`
 		}
-		if e.Manager != apply.DefaultFieldManager || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) != nil {
+		if e.Manager != apply.DefaultFieldManager || e.FieldsV1 == nil {
+			continue
+		}
+		if err := json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue
 		}
 		if _, ok := fields.Metadata.Annotations["f:"+apply.SetAnnotation]; ok {
@@ -148,10 +153,18 @@ func wroteTheMark(o *unstructured.Unstructured) bool {
 	return false
 }
 
+// foreignFinalizers are those that Kubernetes' own controllers don't remove.
+func foreignFinalizers(o *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "kubernetes.io/") })
+}
+
 func digestOf(o *unstructured.Unstructured) string {
 	o = o.DeepCopy()
 	delete(o.Object, "status")
-	for _, field := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+	for _, field := range []string{
+		"managedFields", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds",
+	} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	annotations := o.GetAnnotations()
@@ -159,7 +172,7 @@ func digestOf(o *unstructured.Unstructured) string {
 		annotations = nil
 	}
 	o.SetAnnotations(annotations)
-	o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "kubernetes.io/") }))
+	o.SetFinalizers(foreignFinalizers(o))
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
 		return err.Error()

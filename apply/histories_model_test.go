@@ -5,18 +5,21 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"jr2.dev/jr2/apply"
 )
 
-// The model of who made what and who asked for what. It is written from the rules that people are promised, and not from what the engine does:
+// The model of who made what and who asked for what. It is written from the rules that people are promised, and not
+// from what the engine does:
 //
-//   - A set's own is what its runs made, and what it was told to take over (Adopt for an object of nobody, AdoptFrom for one of another set), until
-//     somebody takes it away: another set that is told to, or a stranger who removes or rewrites the mark.
-//   - A run may write only what it is asked for and what is its own or may be taken over. It makes only what it is asked for.
-//   - A run may delete only its own, and of that only what it is not asked for any more. Something stays that is to be kept: by an annotation that it
-//     carries, or by the last manifest of it. Something stays that holds data, unless it is named or the whole set is withdrawn.
+//   - A set's own is what its runs made, and what it was told to take over (Adopt for an object of nobody, AdoptFrom
+//     for one of another set), until somebody takes it away: another set that is told to, or a stranger who removes or
+//     rewrites the mark.
+//   - A run may write only what it is asked for, and of that only its own and what may be taken over. It makes only
+//     what it is asked for.
+//   - A run may delete only its own, and of that only what it is not asked for any more. What is to be kept stays: by
+//     an annotation that it carries, or by the last manifest of it. What holds data stays, unless it is named or the
+//     whole set is withdrawn.
 //   - What may go does go, with a run that succeeds.
 
 // A thing is one object from its creation to its end, under whatever name.
@@ -30,12 +33,12 @@ type thing struct {
 	touched bool
 	// doomed says that somebody who may delete it has done so; finalizers may hold it still.
 	doomed bool
-	gone   bool
 }
 
 const stranger = "the stranger"
 
-// A saying is whether the last manifest of an object said to keep it. A run that was cut off leaves open which one that is.
+// A saying is whether the last manifest of an object said to keep it. A run that was cut off leaves open which one that
+// is.
 type saying struct{ keep, open bool }
 
 // A side is what the model holds of one set.
@@ -62,8 +65,8 @@ type deal struct {
 	named      []slot // data to delete
 }
 
-// mayTake says whether a run may write an object that is there. What carries the set's mark by a stranger's hand, and is the very object that the
-// set's records name, is taken for one of which the server's notes were lost.
+// mayTake says whether a run may write an object that is there. What carries the set's mark by a stranger's hand, and
+// is the very object that the set's records name, is taken for one of which the server's notes were lost.
 func (h *history) mayTake(d deal, was *sight, t *thing) bool {
 	switch t.owner {
 	case d.side.id():
@@ -124,11 +127,9 @@ func (h *history) afterRun(d deal, before, after view, succeeded bool) {
 		case deleted:
 			t.doomed = true
 		}
-		if now == nil {
-			t.gone = true
-			continue
+		if now != nil {
+			h.afterWrite(d, was, now, t)
 		}
-		h.afterWrite(d, was, now, t)
 	}
 	for _, now := range after.sorted() {
 		if before[now.uid] != nil {
@@ -155,7 +156,8 @@ func (h *history) afterWrite(d deal, was, now *sight, t *thing) {
 		case !asked:
 			h.fault("%s is changed, and the set does not ask for it", h.say(was.slot))
 		case !h.mayTake(d, was, t):
-			h.fault("%s is written, and the run may not take it over: its owner is %q, %s made it", h.say(was.slot), t.owner, t.maker)
+			h.fault("%s is written, and the run may not take it over: its owner is %q, %s made it",
+				h.say(was.slot), t.owner, t.maker)
 		}
 	}
 	if t.owner != d.side.id() && !d.takes && lostAValue(was, now) {
@@ -221,12 +223,8 @@ func (h *history) checkMarks(after view) {
 // afterStranger notes what a stranger did; nothing else may have happened.
 func (h *history) afterStranger(before, after view) {
 	for _, was := range before.sorted() {
-		t := h.things[was.uid]
-		if now := after[was.uid]; now == nil {
-			if !t.doomed {
-				h.fault("%s is gone, and nobody deleted it", h.say(was.slot))
-			}
-			t.gone = true
+		if after[was.uid] == nil && !h.things[was.uid].doomed {
+			h.fault("%s is gone, and nobody deleted it", h.say(was.slot))
 		}
 	}
 	for _, now := range after.sorted() {
@@ -241,8 +239,8 @@ func (h *history) afterStranger(before, after view) {
 func (h *history) tellsKept(d deal, before view, outcome *apply.Outcome) {
 	for _, was := range before.sorted() {
 		_, asked := d.manifest[was.slot]
-		said := d.side.said[was.slot]
-		if h.things[was.uid].owner != d.side.id() || asked || was.deleting || said.open || h.judge(d, was, h.things[was.uid]).may || !d.prune && !d.withdraws {
+		left := h.things[was.uid].owner == d.side.id() && !asked && (d.prune || d.withdraws)
+		if !left || was.deleting || h.judge(d, was, h.things[was.uid]).may {
 			continue
 		}
 		told := slices.ContainsFunc(outcome.Objects, func(o apply.ObjectResult) bool {
@@ -254,19 +252,18 @@ func (h *history) tellsKept(d deal, before view, outcome *apply.Outcome) {
 	}
 }
 
-// survivors are what is left when both sets are withdrawn: what strangers made or took over, and what is to be kept.
-func (h *history) survivors(v view) (left, wrong []types.UID) {
+// leftovers are wrong when both sets are withdrawn: only what strangers made or took over is left, and what is to be
+// kept.
+func (h *history) leftovers(v view) []slot {
+	var wrong []slot
 	for _, seen := range v.sorted() {
-		t := h.things[seen.uid]
 		kept := seen.keep != ""
 		for _, side := range h.sides {
-			kept = kept || t.owner == side.id() && side.said[seen.slot].keep
+			kept = kept || h.things[seen.uid].owner == side.id() && side.said[seen.slot].keep
 		}
-		if t.owner == "" || kept {
-			left = append(left, seen.uid)
-		} else {
-			wrong = append(wrong, seen.uid)
+		if h.things[seen.uid].owner != "" && !kept {
+			wrong = append(wrong, seen.slot)
 		}
 	}
-	return left, wrong
+	return wrong
 }

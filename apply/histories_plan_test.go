@@ -34,7 +34,8 @@ func (h *history) samePlan(r ran, before, after view) {
 	}
 }
 
-// rewritten says that a claim was written and nothing of it changed. The server stores one anew with the first write after the one that made it.
+// rewritten says that a claim was written and nothing of it changed. The server stores one anew with the first write
+// after the one that made it.
 func (h *history) rewritten(step apply.Step, did apply.Action, before, after view) bool {
 	return step.Intent == apply.WillLeave && did == apply.Configured && step.Ref.Kind == "PersistentVolumeClaim" &&
 		slices.ContainsFunc(before.sorted(), func(s *sight) bool {
@@ -42,9 +43,12 @@ func (h *history) rewritten(step apply.Step, did apply.Action, before, after vie
 		})
 }
 
-// plannedWait says that an object in the way is being deleted, so that the run waits for what has no end that a plan knows.
+// plannedWait says that an object in the way is being deleted, so that the run waits for what has no end that a plan
+// knows.
 func (h *history) plannedWait(plan *apply.Plan) bool {
-	return slices.ContainsFunc(plan.Steps, func(s apply.Step) bool { return s.Intent == apply.WillCreate && len(s.Finalizers) > 0 })
+	return slices.ContainsFunc(plan.Steps, func(s apply.Step) bool {
+		return s.Intent == apply.WillCreate && len(s.Finalizers) > 0
+	})
 }
 
 // fits says that a deed is what an intent means.
@@ -69,7 +73,9 @@ func (h *history) fits(step apply.Step, did apply.Action, waits bool, before vie
 }
 
 func (h *history) isHeld(before view, ref apply.Ref) bool {
-	return slices.ContainsFunc(before.sorted(), func(s *sight) bool { return apply.RefOf(s.object) == ref && len(s.object.GetFinalizers()) > 0 })
+	return slices.ContainsFunc(before.sorted(), func(s *sight) bool {
+		return apply.RefOf(s.object) == ref && len(s.object.GetFinalizers()) > 0
+	})
 }
 
 // endsByItself says that Kubernetes was about to let go of an object.

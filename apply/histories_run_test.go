@@ -170,7 +170,7 @@ func (h *history) explained(d deal, before, after view, err error) {
 func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 	seen := func(ref apply.Ref) (*sight, *thing) {
 		for _, was := range before {
-			if r := apply.RefOf(was.object); r.Group == ref.Group && r.Kind == ref.Kind && r.Namespace == ref.Namespace && r.Name == ref.Name {
+			if apply.RefOf(was.object) == ref {
 				return was, h.things[was.uid]
 			}
 		}
@@ -188,11 +188,13 @@ func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 			return "the object is the set's, or may be adopted"
 		}
 	case errors.As(err, &owned):
-		if was, t := seen(owned.Ref); was == nil || t.owner == d.side.id() || was.annotation != owned.Owner || was.annotation == d.side.id() {
+		if was, t := seen(owned.Ref); was == nil || t.owner == d.side.id() || was.annotation != owned.Owner {
 			return "the object is of no other set"
 		}
 	case errors.As(err, &conflict):
-		if was, t := seen(conflict.Ref); was == nil || !t.touched && (t.owner == d.side.id() || d.takes || was.object.GetKind() != "Secret") {
+		was, t := seen(conflict.Ref)
+		adopted := was != nil && was.object.GetKind() == "Secret" && t.owner != d.side.id() && !d.takes
+		if was == nil || !t.touched && !adopted {
 			return "no stranger wrote the object"
 		}
 	case errors.As(err, &removal):
@@ -256,9 +258,14 @@ func (h *history) sayDeal(d deal, c cut, byPlan bool) string {
 		on   bool
 		text string
 	}{
-		{!d.prune && !d.withdraws, "without pruning"}, {d.adopt, "adopting"}, {d.adoptFrom, "adopting from the other set"}, {d.takes, "taking fields"},
-		{!d.allowPrune && !d.withdraws, "not agreeing to an accident"}, {c.kills() && !c.arrived, fmt.Sprintf("killed before request %d", c.at)},
-		{c.kills() && c.arrived, fmt.Sprintf("killed after request %d", c.at)}, {c.instead != nil, fmt.Sprintf("met at request %d", c.at)},
+		{!d.prune && !d.withdraws, "without pruning"},
+		{d.adopt, "adopting"},
+		{d.adoptFrom, "adopting from the other set"},
+		{d.takes, "taking fields"},
+		{!d.allowPrune && !d.withdraws, "not agreeing to an accident"},
+		{c.kills() && !c.arrived, "killed before " + c.say()},
+		{c.kills() && c.arrived, "killed after " + c.say()},
+		{c.instead != nil, "met at " + c.say()},
 	} {
 		if flag.on {
 			b.WriteString(", " + flag.text)

@@ -30,7 +30,8 @@ func (h *history) applies(ctx context.Context, v view) view {
 
 // offer is what a run is told: rather what it needs, and sometimes not.
 func (h *history) offer(side *side, v view) deal {
-	d := deal{side: side, manifest: maps.Clone(side.manifest), prune: h.chance(94), takes: h.chance(75), allowPrune: h.chance(70)}
+	d := deal{side: side, manifest: maps.Clone(side.manifest)}
+	d.prune, d.takes, d.allowPrune = h.chance(94), h.chance(75), h.chance(70)
 	nobodys, others := false, false
 	for _, seen := range v.sorted() {
 		_, asked := side.manifest[seen.slot]

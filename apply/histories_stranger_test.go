@@ -2,15 +2,12 @@ package apply_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -23,8 +20,9 @@ type act func(ctx context.Context, v view) string
 // acts are what strangers do, each as often as it stands here.
 func (h *history) acts() []act {
 	return []act{
-		h.makes, h.makes, h.makes, h.unmarks, h.replaces, h.makesAgain, h.makesAgain, h.edits, h.edits, h.holds, h.letsGo, h.letsGo,
-		h.keeps, h.keeps, h.unkeeps, h.copies, h.copies, h.marks, h.forgesRecords, h.forgesRecords, h.datesRecords, h.deletes,
+		h.makes, h.makes, h.makes, h.unmarks, h.replaces, h.makesAgain, h.makesAgain, h.edits, h.edits, h.deletes,
+		h.holds, h.letsGo, h.letsGo, h.keeps, h.keeps, h.unkeeps, h.copies, h.copies, h.marks,
+		h.forgesRecords, h.forgesRecords, h.datesRecords,
 	}
 }
 
@@ -158,10 +156,11 @@ func (h *history) makesAgain(ctx context.Context, v view) string {
 	}
 	h.things[s.uid].doomed = true
 	h.must(h.client(s.slot).Delete(ctx, s.object.GetName(), metav1.DeleteOptions{}))
-	h.must(wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	gone := func(ctx context.Context) (bool, error) {
 		o, err := h.client(s.slot).Get(ctx, s.object.GetName(), metav1.GetOptions{})
 		return err != nil || o.GetUID() != s.uid, nil
-	}))
+	}
+	h.must(wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, gone))
 	o, how := h.manifest(s.slot, wanted{value: int64(100 + h.random.IntN(9))}), ""
 	if h.chance(50) {
 		o.SetAnnotations(s.object.GetAnnotations())
@@ -191,7 +190,8 @@ func (h *history) edits(ctx context.Context, v view) string {
 	o.SetName(s.object.GetName())
 	o.SetNamespace(s.object.GetNamespace())
 	o.SetLabels(map[string]string{"value": value, historyLabel: h.tag})
-	_, err := h.client(s.slot).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager + "-applies", Force: true})
+	options := metav1.ApplyOptions{FieldManager: manager + "-applies", Force: true}
+	_, err := h.client(s.slot).Apply(ctx, o.GetName(), o, options)
 	h.must(err)
 	return fmt.Sprintf("applies %s with %s", h.say(s.slot), value)
 }
@@ -202,7 +202,9 @@ func (h *history) holds(ctx context.Context, v view) string {
 		return ""
 	}
 	h.things[s.uid].touched = true
-	h.update(ctx, s, h.manager(), func(o *unstructured.Unstructured) { o.SetFinalizers(append(o.GetFinalizers(), holdFinalizer)) })
+	h.update(ctx, s, h.manager(), func(o *unstructured.Unstructured) {
+		o.SetFinalizers(append(o.GetFinalizers(), holdFinalizer))
+	})
 	return "puts a finalizer on " + h.say(s.slot)
 }
 
@@ -243,7 +245,8 @@ func (h *history) unkeeps(ctx context.Context, v view) string {
 	return "takes the keep annotation off " + h.say(s.slot)
 }
 
-// copies makes another object like one of a set, with all its annotations, as a backup does or a person who starts from what is there.
+// copies makes another object like one of a set, with all its annotations, as a backup does or a person who starts from
+// what is there.
 func (h *history) copies(ctx context.Context, v view) string {
 	s := h.one(v, ofASet)
 	if s == nil {
@@ -284,97 +287,6 @@ func (h *history) deletes(ctx context.Context, v view) string {
 	h.things[s.uid].doomed = true
 	h.must(h.client(s.slot).Delete(ctx, s.object.GetName(), metav1.DeleteOptions{}))
 	return "deletes " + h.say(s.slot)
-}
-
-var recordResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-
-// editRecords changes the entries of a set's inventory. False when there is none.
-func (h *history) editRecords(ctx context.Context, side *side, change func([]any) []any) bool {
-	at := h.strange.Resource(recordResource).Namespace(side.place)
-	o, err := at.Get(ctx, apply.InventoryName(side.name), metav1.GetOptions{})
-	if err != nil {
-		return false
-	}
-	const key = "inventory.json"
-	text, _, _ := unstructured.NestedString(o.Object, "data", key)
-	var file map[string]any
-	h.must(json.Unmarshal([]byte(text), &file))
-	entries, _ := file["objects"].([]any)
-	file["objects"] = change(entries)
-	raw, err := json.Marshal(file)
-	h.must(err)
-	h.must(unstructured.SetNestedField(o.Object, string(raw), "data", key))
-	_, err = at.Update(ctx, o, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
-	h.must(err)
-	return true
-}
-
-// forgesRecords lists objects in the inventory of a set that the set never made.
-func (h *history) forgesRecords(ctx context.Context, v view) string {
-	side := h.sides[h.random.IntN(len(h.sides))]
-	var listed []string
-	done := h.editRecords(ctx, side, func(entries []any) []any {
-		for range 1 + h.random.IntN(3) {
-			s := h.one(v, func(s *sight, t *thing) bool { return !s.deleting && t.owner != side.id() })
-			if s == nil || slices.Contains(listed, h.say(s.slot)) {
-				continue
-			}
-			entry := h.entry(s)
-			if h.chance(70) {
-				entry["uid"] = string(s.uid)
-				h.things[s.uid].listed = append(h.things[s.uid].listed, side)
-			}
-			if h.chance(50) {
-				entry["made"] = true
-			}
-			entries, listed = append(withoutEntry(entries, entry), entry), append(listed, h.say(s.slot))
-		}
-		return entries
-	})
-	if !done || len(listed) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("lists in the records of the set %s: %s", side.name, strings.Join(listed, ", "))
-}
-
-func (h *history) entry(s *sight) map[string]any {
-	gvk := s.object.GroupVersionKind()
-	return map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind, "namespace": s.object.GetNamespace(), "name": s.object.GetName()}
-}
-
-// withoutEntry leaves out the entry of the same object.
-func withoutEntry(entries []any, like map[string]any) []any {
-	return slices.DeleteFunc(entries, func(e any) bool {
-		m, _ := e.(map[string]any)
-		return text(m["group"]) == text(like["group"]) && m["kind"] == like["kind"] && text(m["namespace"]) == text(like["namespace"]) && m["name"] == like["name"]
-	})
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-// datesRecords turns records into what earlier releases wrote: the namespace of the manifest stands there for cluster-scoped kinds too.
-func (h *history) datesRecords(ctx context.Context, _ view) string {
-	side := h.sides[h.random.IntN(len(h.sides))]
-	changed := 0
-	done := h.editRecords(ctx, side, func(entries []any) []any {
-		for _, e := range entries {
-			m, _ := e.(map[string]any)
-			for _, kind := range h.kinds {
-				if kind.cluster && m["kind"] == kind.Kind {
-					m["namespace"] = h.places[h.random.IntN(len(h.places))]
-					changed++
-				}
-			}
-		}
-		return entries
-	})
-	if !done || changed == 0 {
-		return ""
-	}
-	return fmt.Sprintf("turns %d records of the set %s into those of an earlier release", changed, side.name)
 }
 
 // setAnnotation removes one that is to be empty.
