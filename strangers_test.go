@@ -52,7 +52,6 @@ var (
 	claimKind      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	namespaceKind  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	deploymentKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	leaseKind      = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	lakeKind       = schema.GroupVersionResource{Group: "stranger.test", Version: "v1", Resource: "lakes"}
 	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	repoKind       = v1alpha1.GroupVersion().WithResource("repos")
