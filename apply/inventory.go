@@ -116,7 +116,7 @@ func (i *inventory) read(ctx context.Context) error {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
 			if !strings.HasPrefix(name, head.Name+"-") || chunk.Annotations[SetAnnotation] != i.set.ID() {
-				return i.unreadable(fmt.Errorf("the inventory %s/%s does not read: it names the ConfigMap %s as a part of it, which is none", head.Namespace, head.Name, name))
+				return i.unreadable(fmt.Errorf("the inventory does not read: it names the ConfigMap %q as a part of it, which is none", name))
 			}
 			i.parts[name] = chunk.UID
 			texts = append(texts, chunk.Data[recordsKey])
@@ -154,7 +154,11 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
-func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
+// unreadable names the ConfigMap, and what a person may do about it.
+func (i *inventory) unreadable(err error) error {
+	return &InventoryError{Ref: i.ref(), Err: fmt.Errorf("%w (ConfigMap %s/%s); put it back as it was, or delete it, which deletes no object: "+
+		"the next apply notes what it holds then, and never prunes what left before", err, i.set.Namespace, InventoryName(i.set.Name))}
+}
 
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {

@@ -114,6 +114,9 @@ func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialO
 		return keep(true, "another object has its name now")
 	case !r.marked(now) && owner == "":
 		return keep(true, "it does not carry the mark of this set, so nothing shows that the set made it; to delete it: %s", deleteCommand(rec.Ref))
+	case len(now.ManagedFields) == 0:
+		return keep(true, "the server's notes of who set its fields are gone (metadata.managedFields), so nothing shows that the set made it; to delete it: %s",
+			deleteCommand(rec.Ref))
 	case !r.marked(now):
 		return keep(true, "its mark was written by somebody else (%s), as in a copy; to delete it: %s", strings.Join(managersOf(now), ", "), deleteCommand(rec.Ref))
 	case now.DeletionTimestamp != nil:
