@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"jr2.dev/jr2/apply"
 )
@@ -61,11 +62,15 @@ func (h *history) create(ctx context.Context, s slot, o *unstructured.Unstructur
 // update writes an object whole.
 func (h *history) update(ctx context.Context, s *sight, manager string, change func(*unstructured.Unstructured)) {
 	h.t.Helper()
-	o, err := h.client(s.slot).Get(ctx, s.object.GetName(), metav1.GetOptions{})
-	h.must(err)
-	change(o)
-	_, err = h.client(s.slot).Update(ctx, o, metav1.UpdateOptions{FieldManager: manager})
-	h.must(err)
+	h.must(retry.RetryOnConflict(retry.DefaultRetry, func() error { // a controller may write as well
+		o, err := h.client(s.slot).Get(ctx, s.object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(o)
+		_, err = h.client(s.slot).Update(ctx, o, metav1.UpdateOptions{FieldManager: manager})
+		return err
+	}))
 }
 
 // one picks one of the objects for which it holds.

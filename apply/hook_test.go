@@ -282,3 +282,45 @@ func TestReadersSeeNoSecretOfAHook(t *testing.T) {
 	}
 	mustApply(t, s, opts)
 }
+
+// A hook is deleted to be made anew. What was no hook before, and holds data or says to keep it, is not.
+func TestWhatBecomesAHookIsNotDeletedWithItsData(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	secret := func(annotations string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: words, namespace: NS, annotations: {" + annotations + "}}\nstringData: {word: hush}"
+	}
+	mustApply(t, set(t, ns, join(secret(""), conf("kept", "x"))), apply.Options{})
+	if _, err := typed(t).CoreV1().Secrets(ns).Patch(t.Context(), "words", types.MergePatchType, []byte(`{"stringData":{"theirs":"x"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed(t).CoreV1().ConfigMaps(ns).Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []string{secret(hooked("PreSync")), conf("kept", "x", hooked("PreSync"))} {
+		s := set(t, ns, doc)
+		p := mustPlan(t, s, apply.Options{})
+		_, err := apply.Apply(t.Context(), config(t), s, apply.Options{})
+		if hook := (*apply.HookError)(nil); !errors.As(err, &hook) || p.Err() == nil {
+			t.Errorf("got %v, planned %v", err, p)
+		}
+	}
+	got, err := typed(t).CoreV1().Secrets(ns).Get(t.Context(), "words", metav1.GetOptions{})
+	if err != nil || got.Data["theirs"] == nil {
+		t.Errorf("a stranger's value is gone: %v", err)
+	}
+}
+
+// A manifest that was read out of a cluster may carry what this engine wrote onto a hook. That makes no hook of it.
+func TestAManifestThatWasAHookOnceIsNone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	exported := func(image string) *apply.Set {
+		return set(t, ns, job("once", image, `jr2.dev/release: "1 Sync ABCDEFGH"`))
+	}
+	mustApply(t, exported("registry.example/api:1"), apply.Options{})
+	_, err := apply.Apply(t.Context(), config(t), exported("registry.example/api:2"), apply.Options{})
+	if immutable := (*apply.ImmutableError)(nil); !errors.As(err, &immutable) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,6 +78,8 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 	case now.GetDeletionTimestamp() != nil:
 	case !r.marked(now):
 		return false, final{r.foreignHook(o.ref, now)}
+	case r.tooDearForAHook(o.ref, now) != nil:
+		return false, final{r.tooDearForAHook(o.ref, now)}
 	case mark[releaseAnnotation] == body.GetAnnotations()[releaseAnnotation]:
 		if s, _ := r.opts.Ready.status(now); !s.Failed && (!s.Done || h.phase != SyncFail) {
 			r.noteHook(o, now)
@@ -95,6 +98,21 @@ func (r *run) foreignHook(ref Ref, now metav1.Object) error {
 }
 
 var errForeignHook = errors.New("a hook is made anew for each release, and what has its name is not of this set; give the hook another name, or delete what has it")
+
+// tooDearForAHook is why an object of the set that was no hook is not deleted to make room for one: it holds data, or says to keep it. What was made
+// as a hook is made anew whatever it says.
+func (r *run) tooDearForAHook(ref Ref, now metav1.Object) error {
+	mark := keepMarkOf(now, false)
+	switch {
+	case r.madeAsHook(now) || mark == "" && !holdsData(ref):
+		return nil
+	case mark != "":
+		return &ObjectError{Ref: ref, Class: ClassAlreadyExists, Err: fmt.Errorf("%w: %s", errDearToHook, whyKept(mark))}
+	}
+	return &ObjectError{Ref: ref, Class: ClassAlreadyExists, Err: fmt.Errorf("%w: it holds data", errDearToHook)}
+}
+
+var errDearToHook = errors.New("it was no hook before, and a hook is deleted to be made anew; give the hook another name, or delete what has it")
 
 // deleteHook deletes exactly that object: a workload in the foreground, so that it is gone when its pods are.
 func (r *run) deleteHook(ctx context.Context, at dynamic.ResourceInterface, ref Ref, now *unstructured.Unstructured, wait bool) error {

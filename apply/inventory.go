@@ -10,11 +10,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -34,6 +37,14 @@ type record struct {
 	Made bool `json:"made,omitempty"`
 	// Keep is the mark by which the manifest says that the object is not to be deleted when it leaves; see keepMarkOf.
 	Keep string `json:"keep,omitempty"`
+}
+
+// namesSomething says that there can be such an object: a record that somebody wrote may say anything.
+func (r record) namesSomething() bool {
+	word := func(s string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 }
+	printable := !strings.ContainsFunc(r.Name, unicode.IsControl)
+	return r.Name != "" && printable && len(path.IsValidPathSegmentName(r.Name)) == 0 && word(r.Kind) &&
+		(r.Version == "" || word(r.Version)) && (r.Group == "" || word(r.Group)) && (r.Namespace == "" || word(r.Namespace))
 }
 
 // An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is
@@ -104,6 +115,9 @@ func (i *inventory) read(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
+			if !strings.HasPrefix(name, head.Name+"-") || chunk.Annotations[SetAnnotation] != i.set.ID() {
+				return i.unreadable(fmt.Errorf("the inventory does not read: it names the ConfigMap %q as a part of it, which is none", name))
+			}
 			i.parts[name] = chunk.UID
 			texts = append(texts, chunk.Data[recordsKey])
 		}
@@ -118,7 +132,9 @@ func (i *inventory) read(ctx context.Context) error {
 				Err: fmt.Errorf("the inventory has version %d, and this engine reads version %d", file.Version, inventoryVersion)}
 		}
 		for _, r := range file.Objects {
-			i.records[r.key()] = r
+			if r.namesSomething() {
+				i.records[r.key()] = r
+			}
 		}
 	}
 	if raw := head.Data[releaseKey]; raw != "" {
@@ -138,7 +154,11 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
-func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
+// unreadable names the ConfigMap, and what a person may do about it.
+func (i *inventory) unreadable(err error) error {
+	return &InventoryError{Ref: i.ref(), Err: fmt.Errorf("%w (ConfigMap %s/%s); put it back as it was, or delete it, which deletes no object: "+
+		"the next apply notes what it holds then, and never prunes what left before", err, i.set.Namespace, InventoryName(i.set.Name))}
+}
 
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {

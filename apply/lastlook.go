@@ -123,8 +123,14 @@ func (l *lastLook) lookAgain(ctx context.Context) error {
 	for _, i := range l.written {
 		o := l.r.orders[i]
 		now := l.found.get(o.ref)
-		if l.taken[o.ref.key()] == nil && l.found.hidden(o.ref) == nil && (now == nil || now.UID != l.r.uidOf(i)) {
+		if l.taken[o.ref.key()] != nil || l.found.hidden(o.ref) != nil {
+			continue
+		}
+		switch {
+		case now == nil || now.UID != l.r.uidOf(i):
 			l.takes(takenAway(o, now, l.ties.why(ctx, o, nil)))
+		case !l.r.opts.Shared && now.Annotations[SetAnnotation] != "" && now.Annotations[SetAnnotation] != l.r.set.ID():
+			l.takes(takenAway(o, now, "it belongs to the set "+now.Annotations[SetAnnotation]+" now"))
 		}
 	}
 	return nil

@@ -37,6 +37,7 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 	if metadata, ok := body.Object["metadata"].(map[string]any); ok {
 		body.Object["metadata"] = maps.Clone(metadata)
 	}
+	unrelease(body)
 	if !shared {
 		annotate(body, SetAnnotation, set.ID())
 	}
@@ -60,6 +61,15 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 }
 
 func (o order) isSecret() bool { return o.ref.isSecret() }
+
+// unrelease takes off the mark of a hook that a manifest has which was read out of a cluster: what carries it may be deleted to be made anew.
+func unrelease(o *unstructured.Unstructured) {
+	a := o.GetAnnotations()
+	if _, has := a[releaseAnnotation]; has {
+		delete(a, releaseAnnotation)
+		o.SetAnnotations(a)
+	}
+}
 
 func annotate(o *unstructured.Unstructured, key, value string) {
 	a := o.GetAnnotations()

@@ -23,9 +23,12 @@ func (r *run) hookStep(ctx context.Context, o order) Step {
 	}
 	s.Intent, s.Why = WillRun, "in the phase "+strings.Join(due, " and ")
 	now := r.live.get(o.ref)
-	if now != nil {
-		if now.DeletionTimestamp == nil && !r.marked(now) {
+	if now != nil && now.DeletionTimestamp == nil {
+		if !r.marked(now) {
 			return s.fails(WillConflict, r.foreignHook(o.ref, now))
+		}
+		if err := r.tooDearForAHook(o.ref, now); err != nil {
+			return s.fails(WillConflict, err)
 		}
 	}
 	err := r.retry.do(ctx, o.ref, func(ctx context.Context) error {

@@ -22,6 +22,7 @@ type departure struct {
 	why    string
 	forget bool // the inventory need not keep it
 	stage  stage
+	inside map[types.UID]bool // of what takes others along: what was in it when it was judged, and no reason to keep it
 }
 
 func (d departure) result() ObjectResult {
@@ -50,7 +51,7 @@ func (r *run) departures(ctx context.Context, records map[Ref]record) ([]departu
 		return err
 	})
 	if err == nil {
-		err = r.judgeNamespaces(ctx, all)
+		err = r.judgeWhole(ctx, all, all)
 	}
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialO
 	}
 	if _, err := r.cluster.at(ctx, rec.Ref); meta.IsNoMatchError(err) {
 		return keep(false, "its kind is not served, so nobody can tell whether it is there")
-	} else if err != nil {
+	} else if err != nil && !errors.Is(err, errNoNamespace) { // without a namespace it names nothing
 		return d, err
 	}
 	if now == nil {
@@ -113,6 +114,9 @@ func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialO
 		return keep(true, "another object has its name now")
 	case !r.marked(now) && owner == "":
 		return keep(true, "it does not carry the mark of this set, so nothing shows that the set made it; to delete it: %s", deleteCommand(rec.Ref))
+	case len(now.ManagedFields) == 0:
+		return keep(true, "the server's notes of who set its fields are gone (metadata.managedFields), so nothing shows that the set made it; to delete it: %s",
+			deleteCommand(rec.Ref))
 	case !r.marked(now):
 		return keep(true, "its mark was written by somebody else (%s), as in a copy; to delete it: %s", strings.Join(managersOf(now), ", "), deleteCommand(rec.Ref))
 	case now.DeletionTimestamp != nil:
@@ -137,13 +141,18 @@ func (r *run) prune(ctx context.Context, records map[Ref]record) ([]ObjectResult
 	if err != nil {
 		return nil, err
 	}
-	results, errs := []ObjectResult{}, []error{}
+	whole, results, errs := all, []ObjectResult{}, []error{}
 	for len(all) > 0 {
 		n := slices.IndexFunc(all, func(d departure) bool { return d.stage != all[0].stage })
 		if n < 0 {
 			n = len(all)
 		}
 		stage, later := all[:n], all[n:]
+		if !r.opts.DryRun {
+			if err := r.judgeWhole(ctx, whole, stage); err != nil {
+				return results, errors.Join(append(errs, err)...)
+			}
+		}
 		err := r.each(n, func(i int) error { return r.deleteLeaving(ctx, &stage[i]) })
 		errs = append(errs, err)
 		if (stage[0].stage.first() || r.opts.withdraw) && !r.opts.DryRun {
@@ -244,14 +253,24 @@ func whyTerminating(o *metav1.PartialObjectMetadata) string {
 // whyNotDeleted says why an object of the set stays though it left: it holds data and is not named. A Secret that can't be read is taken to hold
 // data.
 func (r *run) whyNotDeleted(ctx context.Context, rec record) string {
+	const unnamed = "it holds data; name it to have it removed"
 	named := r.opts.withdraw || slices.ContainsFunc(r.opts.PruneData, func(x Ref) bool { return r.scopes.identity(x).key() == rec.key() })
 	switch {
-	case !holdsData(rec.Ref):
+	case named:
 		return ""
-	case named || rec.Kind == "Secret" && r.isEmptySecret(ctx, rec.Ref):
+	case !holdsData(rec.Ref):
+		loses, err := r.losesData(ctx, rec.Ref)
+		switch {
+		case loses:
+			return "its PersistentVolumeClaims go with it (persistentVolumeClaimRetentionPolicy), so " + unnamed
+		case err != nil && Classify(err) != ClassNotFound:
+			return "nobody could look whether its PersistentVolumeClaims go with it: " + err.Error()
+		}
+		return ""
+	case rec.Kind == "Secret" && r.isEmptySecret(ctx, rec.Ref):
 		return ""
 	}
-	return "it holds data; name it to have it removed"
+	return unnamed
 }
 
 func (r *run) isEmptySecret(ctx context.Context, ref Ref) bool {
@@ -269,9 +288,20 @@ func deleteCommand(ref Ref) string {
 	if ref.Group != "" {
 		kind += "." + ref.Group
 	}
-	command := "kubectl delete " + kind + " " + ref.Name
+	command := "kubectl delete " + kind + " " + shellWord(ref.Name)
 	if ref.Namespace != "" {
 		command += " -n " + ref.Namespace
 	}
 	return command
+}
+
+// shellWord is a word for a shell. Names of roles may hold anything, and who makes one is not who pastes the command.
+func shellWord(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.:@", c)
+	}
+	if word != "" && word[0] != '-' && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -14,7 +14,7 @@ import (
 // that the write made has one field manager. The fields that only this engine set go again, and with them the mark; those that the other one set
 // were not touched, because they would have been a conflict. The object is then refused as any other that is there already.
 func (r *run) giveBack(ctx context.Context, at metadata.ResourceInterface, o order, d *deed, got *metav1.PartialObjectMetadata) error {
-	if d.looked || d.lost || d.recreated || r.opts.Shared || len(managersOf(got)) < 2 {
+	if d.seen == got.UID || d.lost || d.recreated || r.opts.Shared || len(managersOf(got)) < 2 {
 		return nil
 	}
 	before := *got

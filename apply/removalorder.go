@@ -3,7 +3,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +109,11 @@ type RemovalError struct {
 func (e *RemovalError) Error() string {
 	var b strings.Builder
 	for _, held := range e.Held {
-		fmt.Fprintf(&b, "%s left the set, and after %s: %s. ", held.Ref, e.After.Round(time.Second), held.Why)
+		after := " after " + e.After.Round(time.Second).String()
+		if held.Action != Terminating { // nobody waited for it
+			after = ""
+		}
+		fmt.Fprintf(&b, "%s left the set, and%s %s. ", held.Ref, after, held.Why)
 	}
 	if len(e.Kept) > 0 {
 		fmt.Fprintf(&b, "What may serve it is kept until then: %s. ", listed(e.Kept))
@@ -126,9 +129,17 @@ func (r *run) awaitGone(ctx context.Context, stage, later []departure) (held []O
 		return nil, nil
 	}
 	limit := r.opts.Ready.withDefaults().Timeout
-	err = r.each(len(stage), func(i int) error { return r.awaitOne(ctx, &stage[i], limit) })
-	if err != nil {
-		return nil, err
+	until := time.Now().Add(limit)
+	failed := r.each(len(stage), func(i int) error {
+		err := r.awaitOne(ctx, &stage[i], time.Until(until))
+		if err != nil && ctx.Err() == nil { // nobody saw it go, so what may serve it stays
+			stage[i].action, stage[i].forget = Terminating, false
+			stage[i].why = "it is being deleted, and nobody could see whether it is gone: " + err.Error()
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, failed
 	}
 	var kept []Ref
 	for _, d := range stage {
@@ -143,7 +154,7 @@ func (r *run) awaitGone(ctx context.Context, stage, later []departure) (held []O
 		}
 	}
 	if len(held) == 0 {
-		return nil, nil
+		return nil, failed
 	}
 	return held, &RemovalError{Held: held, Kept: kept, After: limit}
 }
@@ -167,9 +178,9 @@ func (r *run) awaitOne(ctx context.Context, d *departure, limit time.Duration) e
 	}
 	d.now = now
 	r.events.emit(Waiting{Ref: d.Ref, Reason: whyTerminating(d.now) + "; what goes after it waits", Since: time.Now()})
-	err = waitGone(ctx, at, d.Ref, d.now.UID, limit)
+	err = waitGone(ctx, at, d.Ref, d.now.UID, max(limit, 0))
 	if Classify(err) == ClassBeingDeleted {
-		d.action, d.why, d.forget = Terminating, errors.Unwrap(err).Error(), false
+		d.action, d.why, d.forget = Terminating, whyTerminating(d.now), false
 		return nil
 	}
 	if err == nil {

@@ -2,12 +2,17 @@ package apply_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -248,4 +253,40 @@ func refusing(t *testing.T, method, path string) *rest.Config {
 		}
 		return next.RoundTrip(r)
 	})
+}
+
+// Names of roles may hold what a shell reads, and whoever makes one is not who pastes the command.
+func TestACommandToPasteHoldsNoOtherCommand(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	dir := t.TempDir()
+	mustApply(t, mapsSet(t, ns, "stays"), apply.Options{})
+	name := "a'b; touch '" + strings.ReplaceAll(dir, "/", "$(printf '\\057')") + "$(printf '\\057')pasted"
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := typed(t).RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(apply.Ref{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role", Namespace: ns, Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addRecord(t, ns, "app", string(raw))
+	out := mustApply(t, mapsSet(t, ns, "stays"), apply.Options{Prune: true})
+	at := slices.IndexFunc(out.Objects, func(o apply.ObjectResult) bool { return o.Ref.Name == name })
+	if at < 0 {
+		t.Fatalf("%+v", out.Objects)
+	}
+	_, command, ok := strings.Cut(out.Objects[at].Why, "to delete it: ")
+	if !ok {
+		t.Fatalf("no command: %s", out.Objects[at].Why)
+	}
+	if _, err := shared.Shell(t.Context(), command); err != nil {
+		t.Error(err)
+	}
+	if _, err := typed(t).RbacV1().Roles(ns).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the role: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("the command did more: %v %v", left, err)
+	}
 }

@@ -68,3 +68,18 @@ func TestACopyOfAnotherSetsObjectIsNotTakenOverFromIt(t *testing.T) {
 		t.Errorf("with both: %+v", out.Objects)
 	}
 }
+
+// Another set that takes an object over while it is applied is told, too: "created" would say that it is ours.
+func TestAnObjectThatAnotherSetTakesMeanwhileIsTold(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, nil)
+	ours, theirs := mapsSet(t, ns, "one"), mustSet(t, "other", ns, conf("one", "theirs"))
+	_, err := apply.Apply(t.Context(), config(t), ours, apply.Options{Events: func(e apply.Event) {
+		if a, ok := e.(apply.Applied); ok && a.Ref == configMap(ns, "one") {
+			mustApply(t, theirs, apply.Options{AdoptFrom: []string{ns + "/app"}})
+		}
+	}})
+	if taken := (*apply.TakenAwayError)(nil); !errors.As(err, &taken) || !strings.Contains(taken.Why, ns+"/other") {
+		t.Errorf("got %v", err)
+	}
+}

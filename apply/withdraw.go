@@ -40,7 +40,7 @@ func (r *run) withdraw(ctx context.Context) error {
 		return err
 	}
 	for _, x := range r.pruned {
-		if x.Action == Kept && x.Ref.Group == "" && x.Ref.Kind == "Namespace" {
+		if err == nil && x.Action == Kept && x.Ref.Group == "" && x.Ref.Kind == "Namespace" { // else it may go the next time
 			err = errors.Join(err, r.leave(ctx, x.Ref))
 		}
 	}

@@ -43,7 +43,10 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	if s, ok := r.leftAlone(ctx, o, now); ok {
 		return ObjectResult{Ref: o.ref, UID: string(s.uid), Action: Unchanged}, o.newRecord(s.compared, r.opts.FieldManager), nil
 	}
-	d := deed{looked: now != nil}
+	var d deed
+	if now != nil {
+		d.seen = now.UID
+	}
 	if now != nil && !o.wantedBefore(now, rec) {
 		d.base = now
 	}
@@ -69,9 +72,9 @@ type deed struct {
 	base      *metav1.PartialObjectMetadata // what the write is made onto, and no later version; nil when any will do
 	got       *metav1.PartialObjectMetadata
 	recreated bool
-	lost      bool     // a write may have been done of which nobody heard
-	looked    bool     // the object was there, as far as anybody saw
-	fields    []string // that could not be changed
+	lost      bool      // a write may have been done of which nobody heard
+	seen      types.UID // of the object as it was looked at; empty when there was none
+	fields    []string  // that could not be changed
 }
 
 // proven says that the metadata show an object to be as asked, and that this is proof enough.
