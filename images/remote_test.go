@@ -59,7 +59,10 @@ func testWrongTLS(t *testing.T, right images.ConnectOptions) {
 			continue
 		}
 		var none *images.NoBuilderError
-		if !errors.As(err, &none) || len(none.Tried) != 1 || !strings.Contains(err.Error(), c.word) {
+		told := err != nil && strings.Contains(err.Error(), c.word)
+		// Who asks for a certificate of ours says so by an alert and closes; a write on the closed connection may come before the alert is read.
+		closed := err != nil && c.word == "certificate required" && (strings.Contains(err.Error(), "broken pipe") || strings.Contains(err.Error(), "connection reset"))
+		if !errors.As(err, &none) || len(none.Tried) != 1 || !told && !closed {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

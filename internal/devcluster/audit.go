@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -155,6 +156,9 @@ func (l *auditLog) more() error {
 		return err
 	}
 	defer file.Close()
+	if whole, err := l.toLine(file); !whole || err != nil {
+		return err
+	}
 	if _, err := file.Seek(int64(l.mark), io.SeekStart); err != nil {
 		return err
 	}
@@ -173,6 +177,23 @@ func (l *auditLog) more() error {
 		l.mark += AuditMark(len(line) + 1)
 		added = rest
 	}
+}
+
+// toLine moves a mark that was made while a line was being written to the end of that line: its request was there before the mark. whole is false
+// while the line has no end.
+func (l *auditLog) toLine(file *os.File) (whole bool, err error) {
+	if l.mark == 0 || len(l.read) > 0 {
+		return true, nil
+	}
+	if _, err := file.Seek(int64(l.mark)-1, io.SeekStart); err != nil {
+		return false, err
+	}
+	rest, err := bufio.NewReader(file).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	l.mark += AuditMark(max(len(rest)-1, 0))
+	return err == nil, err
 }
 
 // auditLine is how the API server writes an event (source: audit.k8s.io/v1, Event).
