@@ -142,8 +142,8 @@ func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.
 
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {
-	return fmt.Errorf("ConfigMap %s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it",
-		found.Name, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "))
+	return fmt.Errorf("%s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it (kubectl delete configmap %s -n %s)",
+		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "), found.Name, found.Namespace)
 }
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {

@@ -251,7 +251,7 @@ func (r *run) whyNotDeleted(ctx context.Context, rec record) string {
 	case named || rec.Kind == "Secret" && r.isEmptySecret(ctx, rec.Ref):
 		return ""
 	}
-	return "it holds data; name it to have it removed"
+	return "it holds data; name it to have it removed (Options.PruneData; jr2 apply --prune-data)"
 }
 
 func (r *run) isEmptySecret(ctx context.Context, ref Ref) bool {
