@@ -144,7 +144,7 @@ func (p *planning) lookInside(ctx context.Context) error {
 		return preflight.Refused([]preflight.Finding{finding})
 	case finding.Severity == preflight.Refuse: // a converge asks, or ends there
 		finding.Severity = preflight.Warn
-		finding.Message = fmt.Sprintf("namespace %q is there already and holds what is not this Instance's, so that adopting it needs an agreement of its own: %s", p.cluster.namespace, holds)
+		finding.Message = fmt.Sprintf("namespace %q is there already and holds what is not this Instance's, so that adopting it needs --adopt-namespace (Options.AdoptNamespace): %s", p.cluster.namespace, holds)
 	}
 	p.note(finding)
 	return nil

@@ -138,7 +138,11 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
-func (i *inventory) unreadable(err error) error { return &InventoryError{Ref: i.ref(), Err: err} }
+// unreadable says which ConfigMap it is and how to go on without it: a new record lists what the set holds then, so that what left the set is given up.
+func (i *inventory) unreadable(err error) error {
+	ref := i.ref()
+	return &InventoryError{Ref: ref, Err: fmt.Errorf("%s: %w; restore it, or give up what left the set and delete it (kubectl delete configmap %s -n %s)", ref, err, ref.Name, ref.Namespace)}
+}
 
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {
