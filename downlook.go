@@ -67,11 +67,11 @@ func (l *homeLook) told() Occupants {
 	return told(&occupants.Found{Others: slices.Concat(l.kept, l.others), Unseen: l.found.Unseen})
 }
 
-// removes counts what goes: the objects of the Instance that nothing else of it owns.
+// removes counts what goes: the objects of the Instance that nothing else of it owns. The record of its set goes too and is no object of it.
 func (l *homeLook) removes() int {
 	n := 0
 	for _, o := range l.found.Own {
-		if !o.Owned && !isLock(o.Ref) && apply.KeepMark(o.Meta) == "" {
+		if !o.Owned && !isLock(o.Ref) && !isRecord(o.Ref) && apply.KeepMark(o.Meta) == "" {
 			n++
 		}
 	}

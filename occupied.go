@@ -74,6 +74,11 @@ func isLock(ref occupants.Ref) bool {
 	return ref.Group == "coordination.k8s.io" && ref.Kind == "Lease" && ref.Name == lockName
 }
 
+// isRecord says that an object is the record of the Instance's set.
+func isRecord(ref occupants.Ref) bool {
+	return ref.Group == "" && ref.Kind == "ConfigMap" && ref.Name == apply.InventoryName(setInstance)
+}
+
 // isHarnessClaim says that a claim has a name which the StatefulSet of the Instance Harness gives. The controller of StatefulSets makes it.
 func isHarnessClaim(ref occupants.Ref) bool {
 	return ref.Group == "" && ref.Kind == "PersistentVolumeClaim" && strings.HasPrefix(ref.Name, strings.TrimSuffix(names.InstanceHarnessClaim, "0"))
@@ -139,7 +144,7 @@ func (p *planning) lookInside(ctx context.Context) error {
 		return preflight.Refused([]preflight.Finding{finding})
 	case finding.Severity == preflight.Refuse: // a converge asks, or ends there
 		finding.Severity = preflight.Warn
-		finding.Message = fmt.Sprintf("namespace %q is there already and holds what is not this Instance's, so that adopting it needs an agreement of its own: %s", p.cluster.namespace, holds)
+		finding.Message = fmt.Sprintf("namespace %q is there already and holds what is not this Instance's, so that adopting it needs --adopt-namespace (Options.AdoptNamespace): %s", p.cluster.namespace, holds)
 	}
 	p.note(finding)
 	return nil

@@ -35,7 +35,7 @@ func (e *ConflictError) Error() string {
 	for _, c := range e.Conflicts {
 		fmt.Fprintf(&b, " %s by %q,", c.Field, c.Manager)
 	}
-	return strings.TrimSuffix(b.String(), ",") + " — undo what they set, or name them as managers to take fields from"
+	return strings.TrimSuffix(b.String(), ",") + " — undo what they set, or name them as managers to take fields from (Conflicts.TakeFrom)"
 }
 func (e *ConflictError) Unwrap() error { return e.Err }
 

@@ -154,16 +154,16 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
-// unreadable names the ConfigMap, and what a person may do about it.
+// unreadable says which ConfigMap it is and how to go on without it: a new record lists what the set holds then, so that what left the set is given up.
 func (i *inventory) unreadable(err error) error {
-	return &InventoryError{Ref: i.ref(), Err: fmt.Errorf("%w (ConfigMap %s/%s); put it back as it was, or delete it, which deletes no object: "+
-		"the next apply notes what it holds then, and never prunes what left before", err, i.set.Namespace, InventoryName(i.set.Name))}
+	ref := i.ref()
+	return &InventoryError{Ref: ref, Err: fmt.Errorf("%s: %w; restore it, or give up what left the set and delete it (kubectl delete configmap %s -n %s)", ref, err, ref.Name, ref.Namespace)}
 }
 
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {
-	return fmt.Errorf("ConfigMap %s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it",
-		found.Name, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "))
+	return fmt.Errorf("%s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it (kubectl delete configmap %s -n %s)",
+		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "), found.Name, found.Namespace)
 }
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {

@@ -95,7 +95,7 @@ configure   Deployment.apps NS/web
             spec.replicas: 1 -> 2
             spec.template.spec.containers[name="web"].image: "registry.example/web:1" -> "registry.example/web:2"
             spec.template.spec.containers[name="log"]: (absent) -> {"image":"registry.example/log:1","imagePullPolicy":"IfNotPresent","name":"log","resources":{},"terminationMessagePath":… (177 characters)
-keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed
+keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed (Options.PruneData; jr2 apply --prune-data)
 1 to create, 4 to configure, 1 to prune, 1 to keep, 3 unchanged
 `)
 	out, err := p.Apply(t.Context(), config(t))
@@ -108,7 +108,7 @@ keep        PersistentVolumeClaim NS/state: it holds data; name it to have it re
 			t.Errorf("%s: planned %s, did %s", step.Ref, step.Intent, got)
 		}
 	}
-	wantText(t, mustPlan(t, set(t, ns, changed), apply.Options{Prune: true}), ns, "keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed\n1 to keep, 8 unchanged\n")
+	wantText(t, mustPlan(t, set(t, ns, changed), apply.Options{Prune: true}), ns, "keep        PersistentVolumeClaim NS/state: it holds data; name it to have it removed (Options.PruneData; jr2 apply --prune-data)\n1 to keep, 8 unchanged\n")
 }
 
 // No form of a plan shows what a Secret holds: not the value, not its base64, not what kubectl noted of it.

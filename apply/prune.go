@@ -253,7 +253,7 @@ func whyTerminating(o *metav1.PartialObjectMetadata) string {
 // whyNotDeleted says why an object of the set stays though it left: it holds data and is not named. A Secret that can't be read is taken to hold
 // data.
 func (r *run) whyNotDeleted(ctx context.Context, rec record) string {
-	const unnamed = "it holds data; name it to have it removed"
+	const unnamed = "it holds data; name it to have it removed (Options.PruneData; jr2 apply --prune-data)"
 	named := r.opts.withdraw || slices.ContainsFunc(r.opts.PruneData, func(x Ref) bool { return r.scopes.identity(x).key() == rec.key() })
 	switch {
 	case named:

@@ -62,8 +62,8 @@ func managed(context, instance string, namespace *corev1.Namespace) []Finding {
 	}
 	return []Finding{{
 		Severity: Refuse, Code: CodeNamespaceManaged, Object: "Namespace " + namespace.Name,
-		Message: fmt.Sprintf("refusing: namespace %q on %s is kept by %s — %s, and %s. Give a different namespace with -n; whoever owns this one may label it for the Instance. Nothing was applied.",
-			namespace.Name, context, tool, mark, why),
+		Message: fmt.Sprintf("refusing: namespace %q on %s is kept by %s — %s, and %s. Give a different namespace with -n; whoever owns this one may label it for the Instance (kubectl label namespace %s %s=%s). Nothing was applied.",
+			namespace.Name, context, tool, mark, why, namespace.Name, names.LabelInstance, instance),
 		Fix: fmt.Sprintf("kubectl label namespace %s %s=%s", namespace.Name, names.LabelInstance, instance),
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,7 +81,7 @@ func (a *applying) run(ctx context.Context) error {
 	}
 	a.options.ConfirmPrune = asker[*apply.AccidentError](a.streams)
 	outcome, err := a.apply(ctx, out)
-	return end(ctx, out, outcome, agreeable(adoptable(err)))
+	return end(ctx, out, outcome, takeable(agreeable(adoptable(err))))
 }
 
 // runPlan prints the plan, and tells by the exit code whether it changes something.
@@ -93,7 +94,7 @@ func (a *applying) runPlan(ctx context.Context, out applyPrinter) error {
 	if err != nil {
 		return end(ctx, out, nil, err)
 	}
-	return endPlan(ctx, out, plan, agreeable(adoptable(plan.Err())))
+	return endPlan(ctx, out, plan, takeable(agreeable(adoptable(plan.Err()))))
 }
 
 // agreeable names the flag that helps with a prune that looks like an accident.
@@ -104,10 +105,46 @@ func agreeable(err error) error {
 	return err
 }
 
+// takeable names the flag that helps with fields of other managers, and the managers.
+func takeable(err error) error {
+	var flags []string
+	for _, manager := range managersIn(err) {
+		flags = append(flags, fmt.Sprintf("--take-from %q", manager))
+	}
+	slices.Sort(flags)
+	if flags = slices.Compact(flags); len(flags) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w — with %s", err, strings.Join(flags, " "))
+}
+
+// managersIn are the field managers of all conflicts in an error, also of several objects.
+func managersIn(err error) []string {
+	var managers []string
+	switch e := err.(type) {
+	case *apply.ConflictError:
+		for _, c := range e.Conflicts {
+			manager, _, _ := strings.Cut(c.Manager, " (") // the subresource
+			managers = append(managers, manager)
+		}
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			managers = append(managers, managersIn(each)...)
+		}
+	case interface{ Unwrap() error }:
+		managers = managersIn(e.Unwrap())
+	}
+	return managers
+}
+
 // adoptable names the flag that helps with an object of another set, or of none.
 func adoptable(err error) error {
 	if owned := (*apply.OwnedError)(nil); errors.As(err, &owned) {
 		err = fmt.Errorf("%w — or take what belongs to that set over, with --adopt-from %s", err, owned.Owner)
+		namespace, name, _ := strings.Cut(owned.Owner, "/")
+		if _, ours, _ := strings.Cut(owned.Set, "/"); name == ours {
+			err = fmt.Errorf("%w; or, when it is the same set and only its record is looked for elsewhere, with -n %s", err, namespace)
+		}
 	}
 	if unowned := (*apply.UnownedError)(nil); errors.As(err, &unowned) {
 		err = fmt.Errorf("%w — or take what is there into the set, with --adopt; --plan shows what changes", err)
@@ -266,6 +303,11 @@ func parseImages(texts []string) (map[string]apply.ImageMapping, error) {
 	return mappings, nil
 }
 
+// dataKinds are the kinds of which --prune-data names objects. A StatefulSet may take its claims along.
+func dataKinds() []string {
+	return []string{"PersistentVolumeClaim", "PersistentVolume", "Secret", "Namespace", "CustomResourceDefinition", "StatefulSet"}
+}
+
 // parseRef reads an object as plans and outcomes print it: "PersistentVolumeClaim demo/state", "Namespace demo".
 func parseRef(text string) (apply.Ref, error) {
 	kind, name, ok := strings.Cut(strings.TrimSpace(text), " ")
@@ -274,6 +316,15 @@ func parseRef(text string) (apply.Ref, error) {
 	}
 	var ref apply.Ref
 	ref.Kind, ref.Group, _ = strings.Cut(kind, ".")
+	if ref.Kind == "CustomResourceDefinition" && ref.Group == "" {
+		ref.Group = "apiextensions.k8s.io"
+	}
+	if ref.Kind == "StatefulSet" && ref.Group == "" {
+		ref.Group = "apps"
+	}
+	if !slices.Contains(dataKinds(), ref.Kind) {
+		return apply.Ref{}, fmt.Errorf("--prune-data %q: only %s hold data", text, strings.Join(dataKinds(), ", "))
+	}
 	if namespace, rest, in := strings.Cut(name, "/"); in {
 		ref.Namespace, name = namespace, rest
 	}

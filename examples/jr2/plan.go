@@ -40,9 +40,9 @@ func (u *up) plan(ctx context.Context) error {
 	reach(&u.options, u.rules)
 	plan, err := u.makePlan(ctx)
 	if err != nil {
-		return end(ctx, out, nil, namesAdopt(err))
+		return end(ctx, out, nil, takeable(namesAdopt(err)))
 	}
-	return endPlan(ctx, out, plan, namesAdopt(plan.Err()))
+	return endPlan(ctx, out, plan, takeable(namesAdopt(plan.Err())))
 }
 
 func (u *up) makePlan(ctx context.Context) (*jr2.Plan, error) {

@@ -49,6 +49,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"apply", ".", "--name", "A"}, `error: "A" can't be the name of a set: it takes lower case letters, digits and '-' between them, 63 at most — give another with --name`},
 		{[]string{"apply", ".", "--name", "a", "--image", "web"}, `error: --image "web": want NAME=REF or NAME=@DIGEST`},
 		{[]string{"apply", ".", "--name", "a", "--prune-data", "state"}, `error: --prune-data "state": want an object as it is printed, such as "PersistentVolumeClaim demo/state"`},
+		{[]string{"apply", ".", "--name", "a", "--prune-data", "secret demo/key"}, `error: --prune-data "secret demo/key": only PersistentVolumeClaim, PersistentVolume, Secret, Namespace, CustomResourceDefinition, StatefulSet hold data`},
 		{[]string{"apply", "nowhere"}, `error: nowhere: no such file or directory`},
 		{[]string{"u"}, `error: unknown command "u" for "jr2"`}, // what is near a command brings no suggestions along
 		{[]string{"up", "--colour"}, `error: unknown flag: --colour`},

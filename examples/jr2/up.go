@@ -82,7 +82,7 @@ func (u *up) run(ctx context.Context) error {
 	if lacksRight(err) {
 		err = pointed{err}
 	}
-	return end(ctx, out, result, namesAdopt(err))
+	return end(ctx, out, result, takeable(namesAdopt(err)))
 }
 
 // namesAdopt names the flag by which a converge takes over what somebody else made.

@@ -51,9 +51,29 @@ func namespaceStays(e event.NamespaceStays) []string {
 	return lines
 }
 
+// keptAction is the Action of a Change that removed nothing.
+const keptAction = "kept"
+
+func objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
 // removed tells what became of the objects of the Instance or of the operator.
 func removed(what string, changes []event.Change) []string {
-	lines := []string{fmt.Sprintf("%s: removed (%d objects)", what, len(changes))}
+	kept := 0
+	for _, change := range changes {
+		if change.Action == keptAction {
+			kept++
+		}
+	}
+	head := what + ": removed (" + objects(len(changes)-kept)
+	if kept > 0 {
+		head += fmt.Sprintf(", %d kept", kept)
+	}
+	lines := []string{head + ")"}
 	for _, change := range changes {
 		line := fmt.Sprintf("  %s %s", change.Object, change.Action)
 		if change.Why != "" {

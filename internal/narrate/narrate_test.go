@@ -106,10 +106,10 @@ func golden() []struct {
   stays: Deployment.apps team-a/web (kubectl)
   and 3 more
   nobody could look for secrets (may not be listed)`},
-		{event.InstanceRemoved{Namespace: "team-a", Changes: []event.Change{{Action: "pruned", Object: "Service team-a/s"}}}, `instance: removed (1 objects)
+		{event.InstanceRemoved{Namespace: "team-a", Changes: []event.Change{{Action: "pruned", Object: "Service team-a/s"}}}, `instance: removed (1 object)
   Service team-a/s pruned`},
 		{event.ObjectWaiting{Object: "Sandbox.core.jr2.dev team-a/x", Reason: "held by example.test/hold"}, `  Sandbox.core.jr2.dev team-a/x waits: held by example.test/hold`},
-		{event.OperatorRemoved{Changes: []event.Change{{Action: "pruned", Object: "Namespace a"}, {Action: "kept", Object: "Role a/b", Why: "it is not ours"}}}, `operator: removed (2 objects)
+		{event.OperatorRemoved{Changes: []event.Change{{Action: "pruned", Object: "Namespace a"}, {Action: "kept", Object: "Role a/b", Why: "it is not ours"}}}, `operator: removed (1 object, 1 kept)
   Namespace a pruned
   Role a/b kept — it is not ours`},
 		{event.LeftInPlace{What: []string{"the classes", "images"}}, `left in place: the classes; images`},
