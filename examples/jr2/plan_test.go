@@ -60,7 +60,7 @@ func TestFlagsOfApply(t *testing.T) {
 		"Namespace demo": {Kind: "Namespace", Name: "demo"}, "PersistentVolumeClaim demo/state": {Kind: "PersistentVolumeClaim", Namespace: "demo", Name: "state"},
 		"CustomResourceDefinition.apiextensions.k8s.io cherrys.fruit.example": {Kind: "CustomResourceDefinition", Group: "apiextensions.k8s.io", Name: "cherrys.fruit.example"},
 		"CustomResourceDefinition cherrys.fruit.example":                      {Kind: "CustomResourceDefinition", Group: "apiextensions.k8s.io", Name: "cherrys.fruit.example"},
-		"StatefulSet demo/db":                                                 {Kind: "StatefulSet", Group: "apps", Namespace: "demo", Name: "db"},
+		"StatefulSet demo/db": {Kind: "StatefulSet", Group: "apps", Namespace: "demo", Name: "db"},
 	} {
 		if got, err := parseRef(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
