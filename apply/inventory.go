@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -43,7 +43,7 @@ type record struct {
 func (r record) namesSomething() bool {
 	word := func(s string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 }
 	printable := !strings.ContainsFunc(r.Name, unicode.IsControl)
-	return r.Name != "" && printable && len(path.IsValidPathSegmentName(r.Name)) == 0 && word(r.Kind) &&
+	return r.Name != "" && printable && len(content.IsPathSegmentName(r.Name)) == 0 && word(r.Kind) &&
 		(r.Version == "" || word(r.Version)) && (r.Group == "" || word(r.Group)) && (r.Namespace == "" || word(r.Namespace))
 }
 
