@@ -50,6 +50,12 @@ func (r *run) keepsValues(ctx context.Context, o order, now metav1.Object) error
 			}
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(live.Data)) { // what another set asked for under our name goes when this one does not ask for it
+		_, kept := asked[key]
+		if !kept && slices.Equal(r.managersOfField(live, "data", key), []string{r.opts.FieldManager}) && !slices.Contains(r.opts.Conflicts.TakeFrom, r.opts.FieldManager) {
+			replaced = append(replaced, Conflict{Manager: r.opts.FieldManager, Field: ".data." + key})
+		}
+	}
 	if len(replaced) == 0 {
 		return nil
 	}
