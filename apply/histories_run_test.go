@@ -184,7 +184,9 @@ func (h *history) whyUnexplained(d deal, before, after view, err error) string {
 	var object *apply.ObjectError
 	switch {
 	case errors.As(err, &unowned):
-		if was, t := seen(unowned.Ref); was == nil || h.mayTake(d, was, t) {
+		// A record that a stranger wrote for a copy may be believed by a write, and may have been forgotten by an earlier run: both are right.
+		was, t := seen(unowned.Ref)
+		if was == nil || h.mayTake(d, was, t) && (d.adopt || t.owner == d.side.id()) {
 			return "the object is the set's, or may be adopted"
 		}
 	case errors.As(err, &owned):
