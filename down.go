@@ -107,7 +107,7 @@ func (d *down) readInstance(ctx context.Context) (*config.Instance, error) {
 	if err := d.readEnv(root); err != nil {
 		return nil, err
 	}
-	inst, err := config.Load(ctx, config.LoadOptions{Dir: root, Env: d.env, Isolate: d.opts.Isolate})
+	inst, err := config.Load(ctx, config.LoadOptions{Dir: root, Env: d.env, Outermost: d.opts.Outermost, Isolate: d.opts.Isolate})
 	faulty := converge{faults: faultyFields(err)}
 	if inst == nil || faulty.faulty("name") || faulty.faulty("operator") { // whose it is, and whether the operator is its own, is not guessed
 		return nil, err

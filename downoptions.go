@@ -18,10 +18,11 @@ type DownOptions struct {
 	Name string
 	// Instance is the Instance as a Go value; then no folder is read. Name wins over it.
 	Instance *config.Instance
-	// Dir, Env and Isolate find and read the folder, as in Options.
-	Dir     string
-	Env     map[string]string
-	Isolate []string
+	// Dir, Env, Outermost and Isolate find and read the folder, as in Options.
+	Dir       string
+	Env       map[string]string
+	Outermost string
+	Isolate   []string
 
 	// Config, Kubeconfig, Context and Namespace choose the cluster and the namespace, as in Options.
 	Config     *rest.Config

@@ -42,7 +42,7 @@ func (c *converge) readInstance(ctx context.Context) error {
 	if err := c.readEnv(root); err != nil {
 		return err
 	}
-	c.inst, c.unread = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env, Isolate: c.opts.Isolate})
+	c.inst, c.unread = config.Load(ctx, config.LoadOptions{Dir: root, Env: c.env, Outermost: c.opts.Outermost, Isolate: c.opts.Isolate})
 	if c.inst == nil {
 		return c.unread
 	}
@@ -94,9 +94,17 @@ func (c *converge) typecheck(ctx context.Context) error {
 	if c.inst.Root == "" {
 		return nil
 	}
-	checked, err := preflight.Typecheck(ctx, c.inst.Root, preflight.TypecheckOptions{Started: func() { c.tell(TypecheckStarted{}) }})
+	checked, err := preflight.Typecheck(ctx, c.inst.Root, preflight.TypecheckOptions{
+		Trusted: c.opts.Trusted, Started: func() { c.tell(TypecheckStarted{}) },
+	})
 	if checked.Skipped != "" {
 		c.tell(TypecheckSkipped{Reason: checked.Skipped})
+	}
+	if checked.Untrusted {
+		c.note(preflight.Finding{
+			Severity: preflight.Note, Code: preflight.CodeTypesUnchecked, Object: "Instance " + c.inst.Name,
+			Message: "the types of this instance were not checked: its compiler is a program that the folder brings",
+		})
 	}
 	return err
 }

@@ -28,6 +28,12 @@ type Options struct {
 	// nothing of the process environment is visible unless the caller passes it.
 	Env map[string]string
 
+	// Trusted says that code which the folder brings may run here, with the rights of this process: its TypeScript compiler. Without it the
+	// folder is data, its types are not checked, and a finding says so.
+	Trusted bool
+	// Outermost is the outermost folder of which anything is read: packages are looked for in the node_modules of the folders from the
+	// Instance's up to this one. Empty is the Instance folder itself. config.FindWorkspace finds it for a folder of the caller's own.
+	Outermost string
 	// Isolate is a command that evaluates the folder's code in a process of its own and calls config.ServeIsolated; for folders of
 	// strangers. Empty evaluates in this process.
 	Isolate []string

@@ -21,11 +21,12 @@ type RunOptions struct {
 	// ID of the run, a label value; a new one when empty. The same id goes on with no earlier run: each Run makes Sandboxes of its own.
 	ID string
 
-	// Instance, Dir, Env and Isolate say which Instance, as in Options.
-	Instance *config.Instance
-	Dir      string
-	Env      map[string]string
-	Isolate  []string
+	// Instance, Dir, Env, Outermost and Isolate say which Instance, as in Options.
+	Instance  *config.Instance
+	Dir       string
+	Env       map[string]string
+	Outermost string
+	Isolate   []string
 	// Config, Kubeconfig, Context and Namespace choose the cluster and the namespace, as in Options.
 	Config     *rest.Config
 	Kubeconfig string

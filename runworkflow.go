@@ -120,7 +120,7 @@ func (r *workflowRun) instance(ctx context.Context) (*config.Instance, error) {
 	if err := r.readEnv(root); err != nil {
 		return nil, err
 	}
-	return config.Load(ctx, config.LoadOptions{Dir: root, Env: r.env, Isolate: r.opts.Isolate})
+	return config.Load(ctx, config.LoadOptions{Dir: root, Env: r.env, Outermost: r.opts.Outermost, Isolate: r.opts.Isolate})
 }
 
 // home wants the namespace of this Instance.

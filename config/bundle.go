@@ -14,8 +14,9 @@ import (
 // A bundler turns modules of an Instance into one script for the evaluator, with @jr2/* replaced by the recorder.
 type bundler struct {
 	fence *fence
-	// entry is the text of the virtual module that the bundle starts from.
-	entry string
+	// entry is the text of the virtual module that the bundle starts from; empty for the modules of an Assembly.
+	entry    string
+	resolver *nodeResolver
 
 	mu sync.Mutex
 	// stubs are the packages that the Instance does not have and that stand-ins replaced.
@@ -37,10 +38,17 @@ const (
 	bundleOut = "jr2.out.js" // never written
 )
 
-type resolving struct{} // marks a resolution that the plugin itself asks for
+// conditionsOf are the conditions of packages' exports that hold in a bundle.
+func conditionsOf(assembly bool) []string {
+	if assembly {
+		return []string{"import", "node"}
+	}
+	return []string{"import"}
+}
 
 func (b *bundler) bundle(ctx context.Context) (script, error) {
 	b.stubs, b.readsEnv = map[string]bool{}, map[string]bool{}
+	b.resolver = &nodeResolver{fence: b.fence, conditions: conditionsOf(false), manifests: map[string]*manifest{}}
 	options := api.BuildOptions{
 		EntryPoints:   []string{entryName},
 		Bundle:        true,
@@ -51,8 +59,6 @@ func (b *bundler) bundle(ctx context.Context) (script, error) {
 		Outfile:       filepath.Join(b.fence.root, bundleOut),
 		Format:        api.FormatESModule,
 		Platform:      api.PlatformNeutral,
-		MainFields:    []string{"module", "main"},
-		Conditions:    []string{"import"},
 		TsconfigRaw:   tsconfig,
 		Sourcemap:     api.SourceMapExternal,
 		Charset:       api.CharsetUTF8,
@@ -107,17 +113,12 @@ func build(ctx context.Context, options api.BuildOptions) (api.BuildResult, erro
 }
 
 func (b *bundler) setup(build api.PluginBuild) {
-	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-		return b.resolve(build, args)
-	})
+	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.resolve)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: virtual}, b.loadVirtual)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: "file"}, b.loadFile)
 }
 
-func (b *bundler) resolve(build api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
-	if _, own := args.PluginData.(resolving); own {
-		return api.OnResolveResult{}, nil
-	}
+func (b *bundler) resolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	ours := func(name string) (api.OnResolveResult, error) {
 		return api.OnResolveResult{Path: name, Namespace: virtual, SideEffects: sideEffects(name)}, nil
 	}
@@ -132,7 +133,7 @@ func (b *bundler) resolve(build api.PluginBuild, args api.OnResolveArgs) (api.On
 		return api.OnResolveResult{}, fmt.Errorf("%q reaches into a package — import from @jr2/orchestrator", shownURL(args.Path))
 	}
 	if args.Namespace == "file" || args.Importer == entryName || isStandIn(args.Path) {
-		return b.resolveOutward(build, args)
+		return b.resolveOutward(args)
 	}
 	return api.OnResolveResult{}, fmt.Errorf("cannot import %q", shownURL(args.Path))
 }
@@ -151,32 +152,35 @@ func isStandIn(specifier string) bool {
 	return name == "xstate" || name == "zod"
 }
 
-func (b *bundler) resolveOutward(build api.PluginBuild, args api.OnResolveArgs) (api.OnResolveResult, error) {
+func (b *bundler) resolveOutward(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if strings.Contains(args.Path, "://") || strings.HasPrefix(args.Path, "data:") {
 		return api.OnResolveResult{}, fmt.Errorf("cannot import %q: modules come from the folder, not from a network or a text", shownURL(args.Path))
 	}
 	if name, ok := nodeBuiltin(args.Path); ok {
-		return api.OnResolveResult{Path: "jr2:node/" + name, Namespace: virtual, SideEffects: api.SideEffectsFalse}, nil
+		return b.builtin(name), nil
 	}
 	dir := args.ResolveDir
 	if args.Namespace == virtual {
 		dir = b.fence.root
 	}
-	found := build.Resolve(args.Path, api.ResolveOptions{Importer: args.Importer, Namespace: "file", ResolveDir: dir, Kind: args.Kind, PluginData: resolving{}})
-	if len(found.Errors) > 0 || found.External {
-		if isStandIn(args.Path) {
-			return b.standIn(args.Path), nil
-		}
-		return b.unresolved(args, found.Errors), nil
+	found, err := b.resolver.resolve(args.Path, dir, args.Kind)
+	switch {
+	case errors.Is(err, errBuiltin):
+		return b.builtin(strings.TrimPrefix(found.path, "node:")), nil
+	case err != nil && isStandIn(args.Path) && !errors.As(err, new(*manifestError)): // also where some folder above has it, which is not the Instance's
+		return b.standIn(args.Path), nil
+	case err != nil:
+		return b.unresolved(args, err), nil
 	}
-	if _, _, ok := b.fence.inside(found.Path); !ok || found.Namespace != "file" {
-		if isStandIn(args.Path) { // some folder above has it, which is not the Instance's
-			return b.standIn(args.Path), nil
-		}
-		outside := &OutsideError{Importer: importer(args), Path: found.Path}
-		return api.OnResolveResult{Errors: []api.Message{{Text: outside.Error(), Detail: outside}}}, nil
+	return api.OnResolveResult{Path: found.path, Namespace: "file", Suffix: found.suffix, SideEffects: effects(found.sideEffects)}, nil
+}
+
+// builtin is a module of Node: it stays an import of an Assembly, and is stood in for where modules are evaluated.
+func (b *bundler) builtin(name string) api.OnResolveResult {
+	if b.entry == "" {
+		return api.OnResolveResult{Path: "node:" + name, External: true, SideEffects: api.SideEffectsFalse}
 	}
-	return api.OnResolveResult{Path: found.Path, Namespace: "file", Suffix: found.Suffix, SideEffects: effects(found.SideEffects)}, nil
+	return api.OnResolveResult{Path: "jr2:node/" + name, Namespace: virtual, SideEffects: api.SideEffectsFalse}
 }
 
 func effects(has bool) api.SideEffects {

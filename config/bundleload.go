@@ -60,16 +60,24 @@ func (b *bundler) loadFile(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if !strings.Contains(args.Path, "/node_modules/") && loader == api.LoaderTS {
 		source = append(source, "\n"+moduleEnd+"\n"...) // a file without any import or export is still a module
 	}
+	if message, ok := refuseComputed(args.Path, source, loader); ok {
+		return api.OnLoadResult{Errors: []api.Message{message}}, nil
+	}
 	if bytes.Contains(source, []byte("process.env")) && !strings.Contains(args.Path, "/node_modules/") {
 		b.mu.Lock()
 		b.readsEnv[args.Path] = true
 		b.mu.Unlock()
 	}
-	if loader == api.LoaderJSON || !bytes.Contains(source, []byte("import.meta")) {
+	hasMeta := bytes.Contains(source, []byte("import.meta"))
+	// The bundler would open the source map that a comment names, wherever that is: printed anew, the module has no such comment.
+	if loader == api.LoaderJSON || !hasMeta && !bytes.Contains(source, []byte("sourceMappingURL")) {
 		text := string(source)
 		return api.OnLoadResult{Contents: &text, Loader: loader}, nil
 	}
-	banner := fmt.Sprintf("var %s = jr2host.meta(%q);", metaName, args.Path)
+	banner := ""
+	if hasMeta {
+		banner = fmt.Sprintf("var %s = jr2host.meta(%q);", metaName, args.Path)
+	}
 	return withMeta(args.Path, source, loader, banner, api.SourceMapInline)
 }
 

@@ -3,10 +3,11 @@ package config
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
+
+	"jr2.dev/jr2/internal/folder"
 )
 
 const maxCABundle = 1 << 20 // what a ConfigMap can hold
@@ -24,22 +25,31 @@ func (i *Instance) CABundle() ([]byte, error) {
 	fail := func(why any) error {
 		return i.problem("a PEM file, by a path relative to the Instance folder", "harness.caBundle", "%q (%s): %v", clip(i.Harness.CABundle), name, why)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fail(err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxCABundle+1))
-	if err != nil {
-		return nil, fail(err)
-	}
-	if len(text) > maxCABundle {
+	text, err := i.readBundle(name)
+	switch {
+	case errors.Is(err, folder.ErrTooLarge):
 		return nil, fail("is larger than " + FormatMemory(maxCABundle))
+	case err != nil:
+		return nil, fail(reason(err))
 	}
 	if err := checkPEM(text); err != nil {
 		return nil, fail(err)
 	}
 	return text, nil
+}
+
+// readBundle opens the file in the folder; anywhere, when the caller gave the Instance as a value or admits what lies outside.
+func (i *Instance) readBundle(name string) ([]byte, error) {
+	if i.outside || i.Root == "" || !within(i.Root, name) {
+		return folder.ReadFile(name, maxCABundle)
+	}
+	own, err := folder.Open(i.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	rel, _ := own.Rel(name)
+	return own.ReadFile(rel, maxCABundle)
 }
 
 // checkPEM wants certificates and nothing else: the file becomes a ConfigMap, and a key in it would be public.
@@ -61,13 +71,12 @@ func checkPEM(text []byte) error {
 }
 
 // checkBundleInside refuses a CA bundle outside of the folder: it would be published.
-func checkBundleInside(inst *Instance) error {
+func checkBundleInside(inst *Instance, f *fence) error {
 	name := inst.Harness.CABundle
 	if name == "" {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(inst.Root, name))
-	if !filepath.IsLocal(name) || err == nil && !within(inst.Root, real) {
+	if _, err := f.places[0].Real(name); errors.Is(err, folder.ErrOutside) {
 		return inst.problem("a path relative to the Instance folder", "harness.caBundle", "%q lies outside the Instance folder", clip(name))
 	}
 	return nil

@@ -1,15 +1,21 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"jr2.dev/jr2/internal/folder"
 )
 
 const workflowsDir = "workflows"
+
+// maxEntries bounds how many files workflows/ may have.
+const maxEntries = 10_000
 
 // isWorkflowFile says whether an entry of workflows/ is a registered Workflow: it ends with .ts, but not with .d.ts, and does not
 // start with "_", which marks a helper for import.
@@ -18,10 +24,13 @@ func isWorkflowFile(name string) bool {
 }
 
 // discover lists the Workflow files of an Instance, sorted; no folder means no Workflows. Only direct entries count.
-func discover(root string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(root, workflowsDir))
+func discover(f *fence) ([]string, error) {
+	entries, err := f.places[0].ReadDir(workflowsDir, maxEntries)
 	if os.IsNotExist(err) {
 		return nil, nil
+	}
+	if errors.Is(err, folder.ErrOutside) {
+		return nil, &OutsideError{Importer: filepath.Join(f.root, ConfigFile), Path: filepath.Join(f.root, workflowsDir)}
 	}
 	if err != nil {
 		return nil, err
@@ -49,23 +58,27 @@ func checkWorkflowName(file, name string) error {
 }
 
 // defaultImage finds images/default: the folder with a Dockerfile is used, no folder means none, a folder without is an error.
-func defaultImage(root string) (string, error) {
-	dir := filepath.Join(root, "images", "default")
-	info, err := os.Stat(dir)
+func defaultImage(f *fence) (string, error) {
+	dir := filepath.Join(f.root, "images", "default")
+	real, info, err := f.stat(dir)
 	if os.IsNotExist(err) || isNotDir(err) || err == nil && !info.IsDir() {
 		return "", nil
+	}
+	var outside *OutsideError
+	if errors.As(err, &outside) || err == nil && !within(f.root, real) {
+		return "", &OutsideError{Importer: filepath.Join(f.root, ConfigFile), Path: dir}
 	}
 	if err != nil {
 		return "", err
 	}
-	if real, err := filepath.EvalSymlinks(dir); err != nil || !within(root, real) {
-		return "", &OutsideError{Importer: filepath.Join(root, ConfigFile), Path: dir}
-	}
 	dockerfile := filepath.Join(dir, "Dockerfile")
-	if _, err := os.Stat(dockerfile); err != nil {
-		if os.IsNotExist(err) {
-			return "", fmt.Errorf("%s is missing — images/default is the image of every Workspace that names none; add the file or remove the folder", dockerfile)
-		}
+	_, _, err = f.stat(dockerfile)
+	switch {
+	case os.IsNotExist(err):
+		return "", fmt.Errorf("%s is missing — images/default is the image of every Workspace that names none; add the file or remove the folder", dockerfile)
+	case errors.As(err, &outside):
+		return "", &OutsideError{Importer: filepath.Join(f.root, ConfigFile), Path: dockerfile}
+	case err != nil:
 		return "", err
 	}
 	return dir, nil

@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"jr2.dev/jr2/internal/folder"
 )
 
 // EnvFile is the name of the environment file beside jr2.config.ts.
@@ -19,28 +22,25 @@ type Assignment struct {
 }
 
 // ReadDotEnv reads a .env file. A file that does not exist has no assignments; that is no error. Lines that do not parse are
-// skipped. A file over 1 MiB, or one that is no regular file, is an error.
+// skipped. A file over 1 MiB, one that is no regular file, and a link that leads out of the file's folder are errors.
 func ReadDotEnv(path string) ([]Assignment, error) {
-	info, err := os.Stat(path)
-	if os.IsNotExist(err) {
+	dir, err := folder.Open(filepath.Dir(path))
+	if err == nil {
+		defer dir.Close()
+		var text []byte
+		if text, err = dir.ReadFile(filepath.Base(path), maxEnvFile); err == nil {
+			return ParseDotEnv(string(text)), nil
+		}
+	}
+	switch {
+	case os.IsNotExist(err):
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxEnvFile {
+	case errors.Is(err, folder.ErrOutside):
+		return nil, fmt.Errorf("%s: is a link that leads out of its folder — put the file there", path)
+	case errors.Is(err, folder.ErrNotRegular), errors.Is(err, folder.ErrTooLarge):
 		return nil, fmt.Errorf("%s: want a regular file of at most %s", path, FormatMemory(maxEnvFile))
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile))
-	if err != nil {
-		return nil, err
-	}
-	return ParseDotEnv(string(text)), nil
+	return nil, err
 }
 
 // ParseDotEnv reads the text of a .env file.

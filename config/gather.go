@@ -30,7 +30,7 @@ func gather(ctx context.Context, fence *fence, opts LoadOptions) (gathered, erro
 	if configErr == nil {
 		found.config = json.RawMessage(text)
 	}
-	names, err := discover(fence.root)
+	names, err := discover(fence)
 	if err != nil || ctx.Err() != nil {
 		return found, together(configErr, err)
 	}

@@ -238,9 +238,16 @@ func TestImportsStayInside(t *testing.T) {
 	if err != nil || inst.Name != "fine" {
 		t.Errorf("a package of the folder: %v", err)
 	}
-	// In a workspace the packages above are the folder's own.
+	// The packages of a workspace are open when the caller says so, and not because a file above says so.
 	write(t, base, map[string]string{"pnpm-workspace.yaml": "packages: [me]\n", "me/jr2.config.ts": "import { secret } from \"above\";\nexport default { name: \"n\" + secret };\n"})
-	inst, err = config.Load(context.Background(), config.LoadOptions{Dir: filepath.Join(base, "me")})
+	if _, err = config.Load(context.Background(), config.LoadOptions{Dir: filepath.Join(base, "me")}); err == nil {
+		t.Error("a workspace that nobody named was read")
+	}
+	workspace, err := config.FindWorkspace(filepath.Join(base, "me"))
+	if err != nil || workspace != base {
+		t.Errorf("the workspace is %q, %v, want %q", workspace, err, base)
+	}
+	inst, err = config.Load(context.Background(), config.LoadOptions{Dir: filepath.Join(base, "me"), Outermost: workspace})
 	if err != nil || inst.Name != "n3" {
 		t.Errorf("a package of the workspace: %v", err)
 	}

@@ -43,6 +43,9 @@ type Instance struct {
 
 	// unread are the fields that Load refused and left out, by their paths. What a rule says of them would be an echo.
 	unread []string
+
+	// outside says that the caller admits files that lie outside of the folder; see LoadOptions.OutsideImages.
+	outside bool
 }
 
 // Module is one bundled module of the Instance.

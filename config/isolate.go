@@ -22,10 +22,11 @@ const (
 // What travels between Load and ServeIsolated, as JSON.
 type (
 	isolatedRequest struct {
-		Root    string            `json:"root"`
-		Env     map[string]string `json:"env"`
-		Timeout time.Duration     `json:"timeout"`
-		Memory  int64             `json:"memory"`
+		Root      string            `json:"root"`
+		Outermost string            `json:"outermost,omitempty"`
+		Env       map[string]string `json:"env"`
+		Timeout   time.Duration     `json:"timeout"`
+		Memory    int64             `json:"memory"`
 	}
 	isolatedAnswer struct {
 		Config    json.RawMessage `json:"config,omitempty"`
@@ -61,7 +62,7 @@ func ServeIsolated(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Timeout, ErrTimeout)
 	defer cancel()
 	answer := isolatedAnswer{}
-	fence, err := newFence(request.Root)
+	fence, err := newFence(request.Root, request.Outermost)
 	if err == nil {
 		defer fence.close()
 		var found gathered
@@ -77,7 +78,7 @@ func ServeIsolated(ctx context.Context, in io.Reader, out io.Writer) error {
 // gatherIsolated asks a process of its own for what gather gives.
 func gatherIsolated(ctx context.Context, root string, opts LoadOptions) (gathered, error) {
 	found := gathered{configFile: filepath.Join(root, ConfigFile)}
-	request, err := json.Marshal(isolatedRequest{root, opts.Env, opts.Timeout, opts.MemoryLimit})
+	request, err := json.Marshal(isolatedRequest{root, opts.Outermost, opts.Env, opts.Timeout, opts.MemoryLimit})
 	if err != nil {
 		return found, err
 	}

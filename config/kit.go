@@ -60,18 +60,16 @@ func installedKit(f *fence) (version string, notes []string) {
 			Version string `json:"version"`
 		}
 		name := filepath.Join(at, "node_modules", orchestratorPackage, "package.json")
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			if _, _, open := f.inside(real); open {
-				err := f.json(real, &pkg)
-				if m := exactVersion.FindStringSubmatch(pkg.Version); err == nil && m != nil {
-					return m[1], nil
-				}
-				why := fmt.Sprintf("its version %q is none", clip(pkg.Version))
-				if err != nil {
-					why = reason(err).Error()
-				}
-				notes = append(notes, fmt.Sprintf("%s says no version: %s", name, why))
+		if real, err := f.real(name); err == nil {
+			err := f.json(real, &pkg)
+			if m := exactVersion.FindStringSubmatch(pkg.Version); err == nil && m != nil {
+				return m[1], nil
 			}
+			why := fmt.Sprintf("its version %q is none", clip(pkg.Version))
+			if err != nil {
+				why = reason(err).Error()
+			}
+			notes = append(notes, fmt.Sprintf("%s says no version: %s", name, why))
 		}
 		if at == filepath.Dir(at) {
 			return "", notes

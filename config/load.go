@@ -23,6 +23,9 @@ const (
 type LoadOptions struct {
 	// Dir is a folder in the Instance; Load walks up to the one that holds jr2.config.ts. Empty means the working directory.
 	Dir string
+	// Outermost is the outermost folder of which anything is opened. The node_modules of the folders from the Instance's up to this one are
+	// searched for packages, as Node would; their real places must lie below it too. Empty is the Instance folder itself. See FindWorkspace.
+	Outermost string
 	// Env is the environment that the folder's code sees as process.env, usually what MergeEnv gives. A name that is not here does
 	// not exist for the code; the environment of the process is never shown to it.
 	Env map[string]string
@@ -85,7 +88,7 @@ func loadFolder(ctx context.Context, opts LoadOptions) (*Instance, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, ErrTimeout)
 	defer cancel()
-	fence, err := newFence(root)
+	fence, err := newFence(root, opts.Outermost)
 	if err != nil {
 		return nil, err
 	}
@@ -115,19 +118,20 @@ func complete(inst *Instance, found gathered, fence *fence, opts LoadOptions) (e
 	version, kitNotes := kitVersion(fence, opts.KitVersion)
 	inst.KitVersion = version
 	var err error
-	if inst.DefaultImage, err = defaultImage(fence.root); err != nil {
+	if inst.DefaultImage, err = defaultImage(fence); err != nil {
 		errs = append(errs, err)
 	}
+	inst.outside = opts.OutsideImages
 	if !opts.OutsideImages {
-		if err := checkBundleInside(inst); err != nil {
+		if err := checkBundleInside(inst, fence); err != nil {
 			errs, inst.Harness.CABundle = append(errs, err), ""
 		}
-		errs = append(errs, checkInside(inst)...)
+		errs = append(errs, checkInside(inst, fence)...)
 	}
 	inst.Notes = append(inst.Notes, found.notes...)
 	inst.Notes = append(inst.Notes, kitNotes...)
 	inst.Notes = append(inst.Notes, imageNotes(inst)...)
 	inst.Notes = append(inst.Notes, repoNotes(inst)...)
-	inst.Notes = append(inst.Notes, ignoredNotes(fence.root)...)
+	inst.Notes = append(inst.Notes, ignoredNotes(fence)...)
 	return errs
 }

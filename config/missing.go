@@ -23,10 +23,7 @@ func importer(args api.OnResolveArgs) string {
 
 // unresolved says why an import leads nowhere, and of which file that is to be told. A path that leaves the folder is told apart even
 // when nothing is there.
-func (b *bundler) unresolved(args api.OnResolveArgs, found []api.Message) api.OnResolveResult {
-	if broken, ok := brokenPackage(found); ok {
-		return api.OnResolveResult{Errors: []api.Message{broken}}
-	}
+func (b *bundler) unresolved(args api.OnResolveArgs, err error) api.OnResolveResult {
 	fail := func(err error) api.OnResolveResult {
 		message := api.Message{Text: err.Error(), Detail: err}
 		if own := importer(args); own != args.Importer {
@@ -34,29 +31,39 @@ func (b *bundler) unresolved(args api.OnResolveArgs, found []api.Message) api.On
 		}
 		return api.OnResolveResult{Errors: []api.Message{message}}
 	}
+	var broken *manifestError
+	if errors.As(err, &broken) {
+		at := &api.Location{File: broken.path, Line: broken.line, Column: broken.column}
+		return api.OnResolveResult{Errors: []api.Message{{Text: brokenText(reason(broken.err).Error()), Location: at}}}
+	}
+	var outside *OutsideError
+	if errors.As(err, &outside) {
+		return fail(&OutsideError{Importer: importer(args), Path: outside.Path})
+	}
 	if !strings.HasPrefix(args.Path, ".") && !strings.HasPrefix(args.Path, "/") {
-		return fail(fmt.Errorf("package %q is not installed in the Instance folder — add it to package.json and install", shownURL(args.Path)))
+		if errors.Is(err, errNotFound) {
+			err = errors.New("is not installed in the Instance folder — add it to package.json and install")
+		}
+		return fail(fmt.Errorf("package %q %w", shownURL(args.Path), err))
 	}
 	target := args.Path
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(args.ResolveDir, target)
 	}
-	if _, _, ok := b.fence.inside(target); !ok {
-		return fail(&OutsideError{Importer: importer(args), Path: target})
-	}
-	if manifest, why := b.fence.brokenManifest(target); why != nil {
-		return api.OnResolveResult{Errors: []api.Message{{Text: brokenText(why.Error()), Location: &api.Location{File: manifest}}}}
-	}
 	what := strconv.Quote(shownURL(args.Path)) + " "
 	if importer(args) == args.Path {
 		what = "" // the message names the file already
 	}
-	return fail(errors.New(what + notAFile(target)))
+	return fail(errors.New(what + b.fence.notAFile(target)))
 }
 
 // notAFile says what stands in the place of a module's file.
-func notAFile(target string) string {
-	info, err := os.Lstat(target)
+func (f *fence) notAFile(target string) string {
+	p, rel, ok := f.inside(target)
+	if !ok {
+		return "lies outside"
+	}
+	info, err := p.Lstat(rel)
 	switch {
 	case err != nil && !os.IsNotExist(err) && !isNotDir(err):
 		return fmt.Sprintf("cannot be opened: %v", reason(err))
@@ -65,8 +72,8 @@ func notAFile(target string) string {
 	case info.IsDir():
 		return "is a folder, not a module"
 	case info.Mode()&os.ModeSymlink != 0:
-		at, _ := os.Readlink(target)
-		_, err := os.Stat(target)
+		at, _ := p.Readlink(rel) //nolint:errcheck // then the text says less
+		_, _, err := f.stat(target)
 		switch {
 		case errors.Is(err, syscall.ELOOP):
 			return fmt.Sprintf("is a symbolic link to %q, which leads back to itself", clip(at))
@@ -102,20 +109,4 @@ func brokenPackage(messages []api.Message) (api.Message, bool) {
 		}
 	}
 	return api.Message{}, false
-}
-
-// brokenManifest finds a package.json, from the folder of a file up to the root, that is there and is no JSON.
-func (f *fence) brokenManifest(target string) (manifest string, why error) {
-	for at := filepath.Dir(target); within(f.root, at); at = filepath.Dir(at) {
-		manifest := filepath.Join(at, "package.json")
-		if _, err := os.Lstat(manifest); err != nil {
-			continue
-		}
-		var any map[string]any
-		if err := f.json(manifest, &any); err != nil && !os.IsNotExist(err) {
-			return manifest, err
-		}
-		return "", nil
-	}
-	return "", nil
 }

@@ -39,6 +39,7 @@ func (i *Instance) AssemblyURL(image string) string {
 func bundleModules(ctx context.Context, fence *fence, names []string) ([]Module, error) {
 	fence.restart()
 	b := &bundler{fence: fence, stubs: map[string]bool{}, readsEnv: map[string]bool{}}
+	b.resolver = &nodeResolver{fence: fence, conditions: conditionsOf(true), manifests: map[string]*manifest{}}
 	entries := []api.EntryPoint{{InputPath: filepath.Join(fence.root, ConfigFile), OutputPath: ConfigModule}}
 	for _, name := range names {
 		entries = append(entries, api.EntryPoint{InputPath: workflowFile(fence.root, name), OutputPath: "workflows/" + name})
@@ -54,8 +55,6 @@ func bundleModules(ctx context.Context, fence *fence, names []string) ([]Module,
 		OutExtension:        map[string]string{".js": ".mjs"},
 		Format:              api.FormatESModule,
 		Platform:            api.PlatformNode,
-		MainFields:          []string{"module", "main"},
-		Conditions:          []string{"import"},
 		TsconfigRaw:         tsconfig,
 		Charset:             api.CharsetUTF8,
 		Target:              api.ES2022,
@@ -85,13 +84,13 @@ func bundleModules(ctx context.Context, fence *fence, names []string) ([]Module,
 
 func (b *bundler) setupModules(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-		if _, own := args.PluginData.(resolving); own || args.Kind == api.ResolveEntryPoint {
-			return api.OnResolveResult{}, nil
+		if args.Kind == api.ResolveEntryPoint {
+			return api.OnResolveResult{Path: args.Path, Namespace: "file"}, nil
 		}
 		if _, builtin := nodeBuiltin(args.Path); builtin || broughtByOrchestrator(args.Path) {
 			return api.OnResolveResult{Path: args.Path, External: true, SideEffects: api.SideEffectsFalse}, nil
 		}
-		return b.resolveOutward(build, args)
+		return b.resolveOutward(args)
 	})
 	build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: "file"}, b.loadForAssembly)
 }
@@ -108,6 +107,9 @@ func (b *bundler) loadForAssembly(args api.OnLoadArgs) (api.OnLoadResult, error)
 	source, err := b.fence.source(args.Path)
 	if err != nil {
 		return notOpened(args.Path, err), nil
+	}
+	if message, ok := refuseComputed(args.Path, source, loader); ok {
+		return api.OnLoadResult{Errors: []api.Message{message}}, nil
 	}
 	if loader == api.LoaderJSON || !strings.Contains(string(source), "import.meta") {
 		text := string(source)

@@ -36,8 +36,8 @@ func repoNotes(inst *Instance) []string {
 }
 
 // ignoredNotes warns of entries of workflows/ that look like Workflows and are none.
-func ignoredNotes(root string) []string {
-	entries, err := os.ReadDir(filepath.Join(root, workflowsDir))
+func ignoredNotes(f *fence) []string {
+	entries, err := f.places[0].ReadDir(workflowsDir, maxEntries)
 	if err != nil {
 		return nil // discover told it, or there is no folder
 	}
@@ -54,13 +54,13 @@ func ignoredNotes(root string) []string {
 }
 
 // checkInside refuses each file: image whose folder lies outside the Instance folder.
-func checkInside(inst *Instance) (errs []error) {
+func checkInside(inst *Instance, f *fence) (errs []error) {
 	seats(inst, func(wf Workflow, seat, image string) {
 		if !strings.HasPrefix(image, "file:") {
 			return
 		}
 		dir, ok := ImageFolder(image)
-		if real, failed := filepath.EvalSymlinks(dir); failed == nil {
+		if real, failed := f.real(dir); failed == nil {
 			dir = real
 		} else if !os.IsNotExist(failed) {
 			ok = false

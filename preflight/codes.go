@@ -15,7 +15,7 @@ func Codes() []string {
 		CodePodLevelResources, CodePodNeedsMissing, CodePodQuotaFull, CodePodQuotaNever, CodePodRefused, CodePodSecurity, CodePodSecurityLabel,
 		CodePodSecurityRunning, CodePriorityClassMissing, CodePrivilegedPods, CodePullSecret, CodeQuotaFull, CodeQuotaNever, CodeRefusedByServer,
 		CodeRegistryHost, CodeRegistryOptions, CodeRightMissing, CodeRuntimeClassMissing, CodeRuntimeClassTiny, CodeSandboxRefused, CodeSecretEmpty,
-		CodeSecretKeyMissing, CodeSecretMissing, CodeServiceAccount, CodeSigningCredentials, CodeSigningKey, CodeSizeTooLarge, CodeSizeTooSmall, CodeTrustTooLarge, CodeTypes,
+		CodeSecretKeyMissing, CodeSecretMissing, CodeServiceAccount, CodeSigningCredentials, CodeSigningKey, CodeSizeTooLarge, CodeSizeTooSmall, CodeTrustTooLarge, CodeTypes, CodeTypesUnchecked,
 		CodeUnauthorized, CodeUnexplained, CodeUnreachable, CodeUnschedulable, CodeWebhookBlocksItself, CodeWebhookUnreachable,
 		CodeWebhookUnserved,
 	}

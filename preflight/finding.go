@@ -41,6 +41,8 @@ const (
 	CodeNoSandboxNode        = "no-sandbox-node"
 	CodeSizeTooLarge         = "size-too-large"
 	CodeBundledImageOff      = "bundled-image-off"
+	// CodeTypesUnchecked is a Note: the folder is not trusted, so its compiler did not run.
+	CodeTypesUnchecked = "types-unchecked"
 )
 
 // Stable codes of the findings about a set of objects.

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,18 +13,28 @@ import (
 	"time"
 )
 
-// TypecheckOptions say how the compiler is run. The zero value runs "node" from PATH.
+// TypecheckOptions say whether and how the compiler is run. The zero value runs nothing.
 type TypecheckOptions struct {
+	// Trusted says that code which the folder brings may run here, with the rights of this process. Without it nothing is checked,
+	// and the result says so.
+	Trusted bool
+	// Limit bounds how long the compiler may run. Default: DefaultTypecheckLimit.
+	Limit time.Duration
 	// Node is the Node.js that runs the compiler: a path, or a name that is looked up in PATH. Default: "node".
 	Node string
 	// Started is called before the compiler runs, and not when nothing is checked or no compiler is found. Default: not called.
 	Started func()
 }
 
+// DefaultTypecheckLimit is how long a compiler may run unless TypecheckOptions.Limit says otherwise.
+const DefaultTypecheckLimit = 5 * time.Minute
+
 // TypecheckResult says what was checked.
 type TypecheckResult struct {
 	// Skipped is the reason why nothing was checked; empty when the compiler ran and found nothing.
 	Skipped string
+	// Untrusted says that the reason is that the folder may run nothing here: its types are not known to be right.
+	Untrusted bool
 	// Compiler is the path of the compiler that ran; empty when none did.
 	Compiler string
 }
@@ -72,21 +83,37 @@ func (e *NoCompilerError) Error() string {
 // stopDelay is how long a compiler that was told to stop may keep its output open.
 const stopDelay = 5 * time.Second
 
+// An UnendingCompilerError says that the compiler was stopped because it ran for too long.
+type UnendingCompilerError struct {
+	// Compiler is the path of the compiler.
+	Compiler string
+	Limit    time.Duration
+}
+
+func (e *UnendingCompilerError) Error() string {
+	return fmt.Sprintf("typecheck: %s did not end within %s and was stopped. Nothing was built and nothing was applied — run it by hand, "+
+		"in the instance folder: npx tsc --noEmit", e.Compiler, e.Limit)
+}
+
 // Typecheck checks an Instance folder (an absolute path) with the Instance's own TypeScript: tsc --noEmit, in that folder. A folder without
-// a tsconfig.json is not checked, and the result says so.
+// a tsconfig.json is not checked, and neither is one that is not trusted; the result says so.
 //
-// It runs what node_modules of the folder, or of a folder above it, brings, with the rights of this process: not for a folder
-// whose author may not run programs here.
+// It runs what node_modules of the folder, or of a folder above it, brings: only for a folder whose author may run programs here. The
+// compiler gets PATH and nothing else of the environment.
 //
-// The error is a *TypecheckError for code that does not compile, a *NoCompilerError, a *NoNodeError, the context's when it
-// ended (the compiler and its children are gone then), or one that says why the compiler could not be run to its end.
+// The error is a *TypecheckError for code that does not compile, a *NoCompilerError, a *NoNodeError, an *UnendingCompilerError, the context's
+// when it ended (the compiler and the processes that it started in its group are gone then), or one that says why the compiler could not be run
+// to its end.
 func Typecheck(ctx context.Context, root string, options TypecheckOptions) (TypecheckResult, error) {
-	_, err := os.Stat(filepath.Join(root, "tsconfig.json"))
-	if errors.Is(err, fs.ErrNotExist) {
+	const config = "tsconfig.json"
+	err := isFile(root, config)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return TypecheckResult{Skipped: "the instance has no tsconfig.json"}, nil
-	}
-	if err != nil {
-		return TypecheckResult{}, fmt.Errorf("typecheck: %w", err)
+	case err != nil:
+		return TypecheckResult{}, fmt.Errorf("typecheck: %s: %w", filepath.Join(root, config), err)
+	case !options.Trusted:
+		return TypecheckResult{Skipped: "nothing that an untrusted folder brings is run here", Untrusted: true}, nil
 	}
 	compiler, err := findCompiler(root)
 	if err != nil {
@@ -103,6 +130,9 @@ func Typecheck(ctx context.Context, root string, options TypecheckOptions) (Type
 	if options.Started != nil {
 		options.Started()
 	}
+	unending := &UnendingCompilerError{Compiler: compiler, Limit: cmp.Or(options.Limit, DefaultTypecheckLimit)}
+	ctx, cancel := context.WithTimeoutCause(ctx, unending.Limit, unending)
+	defer cancel()
 	return TypecheckResult{Compiler: compiler}, compile(ctx, root, node, compiler)
 }
 
@@ -110,11 +140,17 @@ func compile(ctx context.Context, root, node, compiler string) error {
 	var stdout, stderr boundedOutput
 	cmd := exec.CommandContext(ctx, node, compiler, "--noEmit", "--pretty", "false")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &stdout, &stderr
+	// Tokens, the kubeconfig and NODE_OPTIONS of this process are none of the compiler's business.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.WaitDelay = stopDelay
 	ownGroup(cmd)
 	err := cmd.Run()
-	if ctx.Err() != nil {
-		return fmt.Errorf("typecheck: %w", context.Cause(ctx))
+	var unending *UnendingCompilerError
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &unending):
+		return unending
+	case cause != nil:
+		return fmt.Errorf("typecheck: %w", cause)
 	}
 	output := append(stdout.lines(), stderr.lines()...)
 	var exit *exec.ExitError

@@ -15,7 +15,7 @@ func ExampleTypecheck() {
 		panic(err)
 	}
 	defer os.RemoveAll(root)
-	result, err := preflight.Typecheck(context.Background(), root, preflight.TypecheckOptions{})
+	result, err := preflight.Typecheck(context.Background(), root, preflight.TypecheckOptions{Trusted: true})
 	var refused *preflight.TypecheckError
 	switch {
 	case errors.As(err, &refused):

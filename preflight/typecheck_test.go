@@ -56,7 +56,7 @@ func TestTypecheckCallsTheCompiler(t *testing.T) {
 	root := withCompiler(t, `if (process.argv.slice(2).join(" ") !== "--noEmit --pretty false") throw new Error(process.argv.join(" "));
 if (process.cwd() !== require("fs").realpathSync(__dirname + "/../../..")) throw new Error(process.cwd());`)
 	started := 0
-	result, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Started: func() { started++ }})
+	result, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true, Started: func() { started++ }})
 	if err != nil || started != 1 || result.Skipped != "" || result.Compiler != filepath.Join(root, "node_modules/typescript/bin/tsc") {
 		t.Errorf("got %+v, %v", result, err)
 	}
@@ -64,7 +64,7 @@ if (process.cwd() !== require("fs").realpathSync(__dirname + "/../../..")) throw
 
 func TestTypecheckRefusesWhatDoesNotCompile(t *testing.T) {
 	root := withCompiler(t, `console.error("second\r\nthird\n"); console.log("\nfirst(1,1): error TS1: no\n  of the same"); process.exitCode = 2`)
-	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{})
+	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true})
 	var refused *preflight.TypecheckError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a TypecheckError", err)
@@ -83,7 +83,7 @@ func TestTypecheckBoundsTheOutput(t *testing.T) {
 	root := withCompiler(t, `const fs = require("fs");
 for (let i = 0; i < 1000; i++) { fs.writeSync(1, "é".repeat(600) + "\n"); fs.writeSync(2, "b".repeat(999) + "\n"); }
 process.exit(1)`)
-	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{})
+	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true})
 	var refused *preflight.TypecheckError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a TypecheckError", err)
@@ -99,7 +99,7 @@ process.exit(1)`)
 
 func TestTypecheckTellsACrashFromAVerdict(t *testing.T) {
 	root := withCompiler(t, `console.log("half a word"); process.kill(process.pid, "SIGKILL")`)
-	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{})
+	_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true})
 	var refused *preflight.TypecheckError
 	if err == nil || errors.As(err, &refused) || !strings.Contains(err.Error(), "signal: killed\n  half a word") {
 		t.Errorf("got %v", err)
@@ -114,7 +114,7 @@ func TestTypecheckWithoutNode(t *testing.T) {
 	})
 	t.Setenv("PATH", t.TempDir())
 	for _, name := range []string{"", "no-such-node", filepath.Join(root, "node")} {
-		_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Node: name})
+		_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true, Node: name})
 		var none *preflight.NoNodeError
 		if !errors.As(err, &none) || !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q: got %v", name, err)
@@ -132,7 +132,7 @@ func TestTypecheckWithoutCompiler(t *testing.T) {
 		"broken manifest":   {files: map[string]string{manifest: "{"}, reason: "unexpected end of JSON input"},
 		"no bin":            {files: map[string]string{manifest: "{}"}, reason: "its bin field has no tsc"},
 		"bin of another":    {files: map[string]string{manifest: `{"bin": {"tsserver": "x"}}`}, reason: "its bin field has no tsc"},
-		"no such file":      {files: map[string]string{manifest: `{"bin": {"tsc": "bin/tsc"}}`}, reason: "bin names tsc: "},
+		"no such file":      {files: map[string]string{manifest: `{"bin": {"tsc": "bin/tsc"}}`}, reason: "bin names tsc \"bin/tsc\", which is missing"},
 		"a folder":          {files: map[string]string{manifest: `{"bin": {"tsc": "."}}`}, reason: "is a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestTypecheckWithoutCompiler(t *testing.T) {
 				files[path] = text
 			}
 			root := instance(t, files)
-			_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{})
+			_, err := preflight.Typecheck(t.Context(), root, preflight.TypecheckOptions{Trusted: true})
 			var none *preflight.NoCompilerError
 			if !errors.As(err, &none) || none.Root != root || !strings.Contains(err.Error(), test.reason) || !strings.Contains(err.Error(), "npm install") {
 				t.Errorf("got %v", err)

@@ -58,29 +58,30 @@ func (f *Folder) Rel(path string) (string, bool) {
 	return rel, err == nil && filepath.IsLocal(rel)
 }
 
+// Sub opens a directory below.
+func (f *Folder) Sub(name string) (*Folder, error) {
+	real, err := f.Real(name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := f.root.OpenRoot(real)
+	if err != nil {
+		return nil, refusal(name, err)
+	}
+	return &Folder{dir: filepath.Join(f.dir, real), root: root}, nil
+}
+
 // OpenFile opens a regular file to read it. A pipe, a device or a socket is refused without waiting for it.
 func (f *Folder) OpenFile(name string) (*os.File, fs.FileInfo, error) {
-	// A look before the open, because opening some devices does something; the look after it is the one that counts.
-	info, err := f.root.Stat(name)
-	if err != nil {
-		return nil, nil, refusal(name, err)
+	file, info, err := openRegular(name, f.root.Stat, f.root.OpenFile)
+	if errors.Is(err, ErrOutside) { // a link with an absolute path may lead back into the folder, which os.Root does not follow
+		real, gone := f.Real(name)
+		if gone != nil {
+			return nil, nil, gone
+		}
+		return openRegular(real, f.root.Stat, f.root.OpenFile)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-	}
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, refusal(name, err)
-	}
-	info, err = file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
-	}
-	if err != nil {
-		file.Close()
-		return nil, nil, err
-	}
-	return file, info, nil
+	return file, info, err
 }
 
 // ReadFile reads a regular file of at most most bytes. A larger one is refused before more of it is read.
@@ -90,6 +91,46 @@ func (f *Folder) ReadFile(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return readAtMost(file, info, name, most)
+}
+
+// ReadFile reads a file that the caller itself names, wherever links lead: only its kind and its size are judged.
+func ReadFile(path string, most int64) ([]byte, error) {
+	file, info, err := openRegular(path, os.Stat, os.OpenFile)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readAtMost(file, info, path, most)
+}
+
+func openRegular(name string, stat func(string) (fs.FileInfo, error), open func(string, int, fs.FileMode) (*os.File, error)) (*os.File,
+	fs.FileInfo, error) {
+	// A look before the open, because opening some devices does something; the look after it is the one that counts.
+	info, err := stat(name)
+	if err != nil {
+		return nil, nil, refusal(name, err)
+	}
+	notRegular := &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	if !info.Mode().IsRegular() {
+		return nil, nil, notRegular
+	}
+	file, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, refusal(name, err)
+	}
+	info, err = file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+func readAtMost(file *os.File, info fs.FileInfo, name string, most int64) ([]byte, error) {
 	tooLarge := &fs.PathError{Op: "read", Path: name, Err: ErrTooLarge}
 	if info.Size() > most {
 		return nil, tooLarge

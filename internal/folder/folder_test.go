@@ -21,6 +21,7 @@ func TestEveryKindOfFileThatIsNoneOfTheFoldersIsRefused(t *testing.T) {
 	link(t, outside, filepath.Join(dir, "folder"))
 	link(t, "absolute", filepath.Join(dir, "twice"))
 	link(t, "real/file", filepath.Join(dir, "inside"))
+	link(t, filepath.Join(dir, "inside"), filepath.Join(dir, "absolutely inside"))
 	link(t, "loop", filepath.Join(dir, "loop"))
 	link(t, "/dev/zero", filepath.Join(dir, "device"))
 	link(t, "/proc/self/environ", filepath.Join(dir, "environ"))
@@ -46,10 +47,28 @@ func TestEveryKindOfFileThatIsNoneOfTheFoldersIsRefused(t *testing.T) {
 			t.Errorf("ReadFile(%q) = %d bytes, %v, want %v", name, len(text), err, want)
 		}
 	}
-	for _, name := range []string{"inside", "real/file", "real/../inside"} {
+	for _, name := range []string{"inside", "real/file", "real/../inside", "absolutely inside"} {
 		if text, err := f.ReadFile(name, 4); err != nil || string(text) != "ours" {
 			t.Errorf("ReadFile(%q) = %q, %v, want ours", name, text, err)
 		}
+	}
+	for name, want := range map[string]string{"absolutely inside": "real/file", ".": ".", "real/..": ".", "inside": "real/file"} {
+		if real, err := f.Real(name); err != nil || real != want {
+			t.Errorf("Real(%q) = %q, %v, want %q", name, real, err, want)
+		}
+	}
+	var left *folder.OutsideError
+	if _, err := f.Real("folder/secret"); !errors.As(err, &left) || left.Path != filepath.Join(outside, "secret") {
+		t.Errorf("Real of a name that leaves: %v, want where it leads", err)
+	}
+	if _, err := f.Real("loop"); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("Real of a loop: %v, want ELOOP", err)
+	}
+	if sub, err := f.Sub("real"); err != nil || sub.Dir() != filepath.Join(f.Dir(), "real") {
+		t.Errorf("Sub: %v, %v", sub, err)
+	}
+	if _, err := f.Sub("folder"); !errors.Is(err, folder.ErrOutside) {
+		t.Errorf("Sub of a link that leaves: %v, want ErrOutside", err)
 	}
 	if _, err := f.ReadDir("folder", 10); !errors.Is(err, folder.ErrOutside) {
 		t.Errorf("ReadDir of a link out of the folder: %v, want ErrOutside", err)
