@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need beside Go: a C compiler and libseccomp to build runc, interpreters for foreign executables,
-# busybox, which base images are made of, ip, mount and nsenter for real nodes, and Docker Engine, which is unpacked and not installed:
+# strace, which shows what a test opens, busybox, which base images are made of, ip, mount and nsenter for real nodes, and Docker Engine, which is unpacked and not installed:
 # tests start one of their own. Quick when all is there. Takes root on Debian or Ubuntu; elsewhere the tests that need it are skipped and
 # say so.
 #
@@ -19,7 +19,7 @@ update() {
 }
 
 missing=
-for package in gcc libc6-dev pkg-config libseccomp-dev busybox-static qemu-user-static mount util-linux iproute2 libdevmapper1.02.1; do
+for package in strace gcc libc6-dev pkg-config libseccomp-dev busybox-static qemu-user-static mount util-linux iproute2 libdevmapper1.02.1; do
 	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 if [ -n "$missing" ]; then
