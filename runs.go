@@ -14,12 +14,13 @@ import (
 
 // RunsOptions say in which namespace of which cluster to look for runs.
 type RunsOptions struct {
-	// Namespace is where the Sandboxes are. When it is empty, the Instance tells: Instance, or the folder of Dir, Env and Isolate, as in
+	// Namespace is where the Sandboxes are. When it is empty, the Instance tells: Instance, or the folder of Dir, Env, Outermost and Isolate, as in
 	// Options.
 	Namespace string
 	Instance  *config.Instance
 	Dir       string
 	Env       map[string]string
+	Outermost string
 	Isolate   []string
 	// Config, Kubeconfig and Context choose the cluster, as in Options.
 	Config     *rest.Config
@@ -52,7 +53,7 @@ func Status(ctx context.Context, opts RunsOptions, id string) (*provision.Run, e
 func (o RunsOptions) connect(ctx context.Context) (*cluster, error) {
 	namespace := o.Namespace
 	if namespace == "" {
-		run := &workflowRun{opts: RunOptions{Instance: o.Instance, Dir: o.Dir, Env: o.Env, Isolate: o.Isolate}, converge: converge{opts: Options{Env: o.Env}}}
+		run := &workflowRun{opts: RunOptions{Instance: o.Instance, Dir: o.Dir, Env: o.Env, Outermost: o.Outermost, Isolate: o.Isolate}, converge: converge{opts: Options{Env: o.Env}}}
 		inst, err := run.instance(ctx)
 		switch {
 		case errors.As(err, new(*config.NotFoundError)):

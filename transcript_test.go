@@ -38,6 +38,7 @@ func TestTranscript(t *testing.T) {
 	})
 	must(t, os.Symlink(filepath.Join(devcluster.TypeScript(t), "node_modules"), filepath.Join(dir, "node_modules")))
 	told := w.up(t, dir, y.use, w.served(t, devcluster.ServerVersion("v1.36.1")), func(o *jr2.Options) {
+		o.Trusted = true
 		delete(o.Env, "JR2_REGISTRY") // it comes from .env
 		o.Yes, o.Confirm = false, w.terminal(o)
 	})
@@ -64,7 +65,7 @@ func TestTypeErrorsRefuse(t *testing.T) {
 		"jr2.d.ts":          declarations,
 	})
 	must(t, os.Symlink(filepath.Join(devcluster.TypeScript(t), "node_modules"), filepath.Join(dir, "node_modules")))
-	told := w.up(t, dir, into("type-error"))
+	told := w.up(t, dir, into("type-error"), func(o *jr2.Options) { o.Trusted = true })
 	told.tells(t, []string{
 		"…", "typecheck: tsc --noEmit (the instance's own compiler)",
 		"refusing: the instance does not compile. Nothing was built and nothing was applied.",

@@ -50,7 +50,9 @@ func (u *up) check(ctx context.Context, choice preflight.Choice) error {
 	if err != nil {
 		return err
 	}
-	u.options.Env = u.streams.environ()
+	if err := u.read(); err != nil {
+		return err
+	}
 	reach(&u.options, u.rules)
 	report, err := u.makeReport(ctx, choice)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 type down struct {
 	streams  Streams
 	options  jr2.DownOptions
+	folder   folderOf
 	embedded bool
 	output   string
 }
@@ -35,6 +36,7 @@ func downCommand(streams Streams) *cobra.Command {
 	flags.StringVarP(&d.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
 	flags.DurationVar(&d.options.Timeout, "timeout", 0, "how long to wait for what is deleted (default: as long as pods may drain, 13m)")
 	flags.BoolVar(&d.options.Yes, "yes", false, "remove without asking")
+	d.folder.flag(flags)
 	flags.BoolVar(&d.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&d.output, "output", "o", "text", "text: lines on stderr; json: one event a line on stdout")
 	return command
@@ -46,6 +48,9 @@ func (d *down) run(ctx context.Context) error {
 		return err
 	}
 	d.options.Env = d.streams.environ()
+	if d.options.Outermost, d.options.Isolate, err = d.folder.reading(d.options.Dir); err != nil {
+		return err
+	}
 	d.options.Confirm = asker[jr2.Removal](d.streams)
 	d.options.Events = out.event
 	result, err := d.remove(ctx)

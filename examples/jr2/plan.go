@@ -35,7 +35,9 @@ func (u *up) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.options.Env = u.streams.environ()
+	if err := u.read(); err != nil {
+		return err
+	}
 	u.options.Events = out.event
 	reach(&u.options, u.rules)
 	plan, err := u.makePlan(ctx)

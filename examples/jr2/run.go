@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.AddCommand(upCommand(streams), planCommand(streams), checkCommand(streams), downCommand(streams), applyCommand(streams), roomCommand(streams))
-	root.AddCommand(gcCommand(streams))
+	root.AddCommand(gcCommand(streams), evaluateCommand(streams))
 	root.AddCommand(workflowCommand(streams), runsCommand(streams), statusCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {

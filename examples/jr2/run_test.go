@@ -17,7 +17,7 @@ import (
 const runMain = "JR2_TEST_RUN_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(runMain) != "" {
+	if evaluates := len(os.Args) == 2 && os.Args[1] == evaluateName; evaluates || os.Getenv(runMain) != "" {
 		main()
 		return
 	}

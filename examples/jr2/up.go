@@ -24,6 +24,7 @@ type up struct {
 	streams   Streams
 	options   jr2.Options
 	rules     images.RegistryRules
+	folder    folderOf
 	embedded  bool
 	deployKey string
 	output    string
@@ -66,6 +67,14 @@ func (u *up) placeFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&u.options.AdoptNamespace, "adopt-namespace", false, "agree to a first contact with a namespace that is there and holds what is not the Instance's")
 	flags.BoolVar(&u.options.Adopt, "adopt", false, "take over objects that are there under names of the Instance's or the operator's and that jr2 did not make")
 	registryFlags(flags, &u.rules)
+	u.folder.flag(flags)
+}
+
+// read says in which environment and how far the folder is read.
+func (u *up) read() (err error) {
+	u.options.Env, u.options.Trusted = u.streams.environ(), !u.folder.untrusted
+	u.options.Outermost, u.options.Isolate, err = u.folder.reading(u.options.Dir)
+	return err
 }
 
 func (u *up) run(ctx context.Context) error {
@@ -73,7 +82,9 @@ func (u *up) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.options.Env = u.streams.environ()
+	if err := u.read(); err != nil {
+		return err
+	}
 	u.options.Confirm = u.confirm()
 	u.options.Events = out.event
 	u.askForKeys(ctx)

@@ -17,6 +17,7 @@ import (
 type workflowRun struct {
 	streams  Streams
 	options  jr2.RunOptions
+	folder   folderOf
 	fits     bool
 	embedded bool
 	output   string
@@ -46,6 +47,7 @@ func workflowCommand(streams Streams) *cobra.Command {
 	flags := command.Flags()
 	clusterFlags(flags, &w.options.Context, &w.options.Kubeconfig)
 	flags.StringVarP(&w.options.Namespace, "namespace", "n", "", "namespace (default: the Instance's name)")
+	w.folder.flag(flags)
 	flags.BoolVar(&w.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.DurationVar(&w.options.PlacingDeadline, "placing-deadline", 0, "end with sandbox_lost when there is no node by then (default: wait for ever)")
 	flags.BoolVar(&w.fits, "if-it-fits", false, "end instead of waiting for a quota that is smaller than the Size, where no wait helps")
@@ -61,6 +63,9 @@ func (w *workflowRun) run(ctx context.Context) error {
 		return err
 	}
 	w.options.Env, w.options.Events = w.streams.environ(), out.event
+	if w.options.Outermost, w.options.Isolate, err = w.folder.reading(w.options.Dir); err != nil {
+		return err
+	}
 	if w.fits {
 		w.options.Refuse = provision.NeverFits
 	}
@@ -116,6 +121,7 @@ func printJSON(w io.Writer, document any) {
 type runsLook struct {
 	streams  Streams
 	options  jr2.RunsOptions
+	folder   folderOf
 	embedded bool
 	output   string
 }
@@ -123,6 +129,7 @@ type runsLook struct {
 func (l *runsLook) flags(flags *pflag.FlagSet) {
 	clusterFlags(flags, &l.options.Context, &l.options.Kubeconfig)
 	flags.StringVarP(&l.options.Namespace, "namespace", "n", "", "namespace (default: the name of the folder's Instance)")
+	l.folder.flag(flags)
 	flags.BoolVar(&l.embedded, "embedded", false, "use the cluster that up --embedded keeps")
 	flags.StringVarP(&l.output, "output", "o", "text", "text: the JSON alone; json: the version, then the result, one a line")
 }
@@ -180,6 +187,9 @@ func (l *runsLook) run(ctx context.Context, look func(context.Context) (any, err
 		return err
 	}
 	l.options.Env = l.streams.environ()
+	if l.options.Outermost, l.options.Isolate, err = l.folder.reading(l.options.Dir); err != nil {
+		return err
+	}
 	if l.embedded {
 		up := jr2.Options{Kubeconfig: l.options.Kubeconfig, Context: l.options.Context, Env: l.options.Env}
 		embedded, err := startEmbedded(ctx, &up, l.streams.Err)
