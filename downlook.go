@@ -136,7 +136,7 @@ func (d *down) letGo(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		err = d.cluster.markNamespace(ctx, now, map[string]any{
-			"labels": map[string]any{names.LabelInstance: nil}, "annotations": map[string]any{names.AnnotationMadeBy: nil},
+			"labels": map[string]any{names.LabelInstance: nil}, "annotations": map[string]any{names.AnnotationMadeBy: nil, v1alpha1.AnnotationAllowance: nil},
 		})
 		if err == nil || !apierrors.IsConflict(err) {
 			return ignoreNotFound(err)

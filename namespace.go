@@ -16,6 +16,8 @@ import (
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/internal/render"
+	"jr2.dev/jr2/placement/v1alpha1"
+	"jr2.dev/jr2/preflight"
 )
 
 // namespaceAttempts bounds how often a namespace that came or changed between the look and the write is looked at again.
@@ -54,7 +56,7 @@ func (c *converge) bringNamespace(ctx context.Context) (apply.Action, types.UID,
 	switch {
 	case c.homeless:
 		asked := render.Namespace(c.input)
-		asked.Annotations = map[string]string{names.AnnotationMadeBy: c.inst.Name}
+		asked.Annotations = map[string]string{names.AnnotationMadeBy: c.inst.Name, v1alpha1.AnnotationAllowance: c.allowance()}
 		var made *corev1.Namespace
 		err := c.patiently(ctx, func(ctx context.Context) (err error) {
 			made, err = namespaces.Create(ctx, asked, options)
@@ -66,10 +68,36 @@ func (c *converge) bringNamespace(ctx context.Context) (apply.Action, types.UID,
 		return apply.Created, made.UID, nil
 	case c.found.FirstContact:
 		err := c.patiently(ctx, func(ctx context.Context) error {
-			return c.cluster.markNamespace(ctx, c.seen, map[string]any{"labels": map[string]any{names.LabelInstance: c.inst.Name}})
+			return c.cluster.markNamespace(ctx, c.seen, map[string]any{
+				"labels":      map[string]any{names.LabelInstance: c.inst.Name},
+				"annotations": map[string]any{v1alpha1.AnnotationAllowance: c.allowance()},
+			})
 		})
 		return apply.Configured, c.seen.UID, err
+	case c.seen.Annotations[v1alpha1.AnnotationAllowance] != c.allowance():
+		return c.bringAllowance(ctx)
 	}
+	return apply.Unchanged, c.seen.UID, nil
+}
+
+// allowance is what the operator lets Sandboxes of this Instance ask for.
+func (c *converge) allowance() string { return render.Allowance(c.input).String() }
+
+// bringAllowance writes it on a Namespace that is the Instance's already. Who may not change Namespaces goes on without: the operator judges by
+// what stands there.
+func (c *converge) bringAllowance(ctx context.Context) (apply.Action, types.UID, error) {
+	err := c.patiently(ctx, func(ctx context.Context) error {
+		return c.cluster.markNamespace(ctx, c.seen, map[string]any{"annotations": map[string]any{v1alpha1.AnnotationAllowance: c.allowance()}})
+	})
+	if !apierrors.IsForbidden(err) {
+		return apply.Configured, c.seen.UID, err
+	}
+	fix := fmt.Sprintf("kubectl annotate namespace %s --overwrite %s='%s'", c.cluster.namespace, v1alpha1.AnnotationAllowance, c.allowance())
+	c.note(preflight.Finding{
+		Severity: preflight.Warn, Code: preflight.CodeRightMissing, Object: "Namespace " + c.cluster.namespace, Fix: fix,
+		Message: fmt.Sprintf("namespace %s does not say yet what this configuration gives its Sandboxes, and this user may not write it there — an administrator can: %s",
+			c.cluster.namespace, fix),
+	})
 	return apply.Unchanged, c.seen.UID, nil
 }
 

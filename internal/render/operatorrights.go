@@ -30,6 +30,8 @@ func operatorRights() []runtime.Object {
 			// To place what a quota refused as soon as there is room, and to tell a lost node from a deleted pod.
 			rule("", list("resourcequotas"), readVerbs()),
 			rule("", list("nodes"), list("get")),
+			// To read what the Sandboxes of a namespace may ask for.
+			rule("", list("namespaces"), list("get")),
 			rule(v1alpha1.Group, list("sandboxes"), writeVerbs()),
 			rule(v1alpha1.Group, list("repos"), list("get", "list", "patch", "update", "watch")),
 			rule(v1alpha1.Group, list("sandboxes/status", "repos/status"), statusVerbs()),

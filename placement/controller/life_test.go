@@ -96,6 +96,7 @@ func TestNodeLost(t *testing.T) {
 	if err := shared.AddNode(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
+	s.tolerateAll(map[string]string{"only": s.namespace})
 	s.start(nil, controller.Options{})
 	s.create(sandbox("a", func(b *v1alpha1.Sandbox) {
 		b.Spec.NodeSelector = map[string]string{"only": s.namespace}

@@ -70,6 +70,12 @@ func (r *sandboxes) lag(ctx context.Context, o *observation, last time.Duration)
 
 // createAll creates what is missing, up to the first refusal.
 func (r *sandboxes) createAll(ctx context.Context, o *observation) error {
+	if o.pod == nil {
+		refused, err := r.allowed(ctx, o.box)
+		if o.refusal = refused; err != nil || refused != nil {
+			return err
+		}
+	}
 	if !o.service {
 		if err := r.create(ctx, o, Service(o.box)); err != nil || o.refusal != nil {
 			return err

@@ -39,6 +39,7 @@ func TestManySandboxes(t *testing.T) {
 	}
 	addNodes(0, 50, 3)
 	s.limit("q", "pods", "180")
+	s.tolerateAll(map[string]string{"many": s.namespace})
 	var requests [2]atomic.Int64
 	for i := range requests {
 		s.start(s.through(counter("", "", &requests[i])), controller.Options{LeaderElection: true, LeaderElectionNamespace: s.namespace})

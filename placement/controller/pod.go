@@ -27,7 +27,8 @@ const (
 
 // Pod is the pod of a Sandbox. holders says for each Repo key which nodes have the repository now: the pod prefers them.
 //
-// Nothing of the spec is dropped or corrected: what the API server would refuse in a pod, it refuses in this one.
+// Nothing of the spec is dropped or corrected: what the API server would refuse in a pod, it refuses in this one. What the operator may not lend
+// to the author of a Sandbox is refused before; see allowed.
 func Pod(box *v1alpha1.Sandbox, holders map[string][]string) *corev1.Pod {
 	spec := box.Spec.DeepCopy()
 	return &corev1.Pod{

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -152,8 +153,39 @@ func TestRealNode(t *testing.T) {
 		}
 		s.sees(box, s.ask(box), test.uid, written)
 	}
+	s.refusesTheNode()
 	s.losesItsPod(kit)
 	s.lapses(built)
+}
+
+// refusesTheNode asks for the node itself, as whoever may write Sandboxes could. None gets a pod: what the kind has no field for is not taken either.
+func (s *realSite) refusesTheNode() {
+	s.Helper()
+	before := new(corev1.PodList)
+	if err := s.List(s.Context(), before, client.InNamespace(s.namespace)); err != nil {
+		s.Fatal(err)
+	}
+	for name, spec := range map[string]map[string]any{
+		"host-path":    {"volumes": []any{map[string]any{"name": "root", "hostPath": map[string]any{"path": "/"}}}},
+		"privileged":   {"securityContext": map[string]any{"privileged": true}},
+		"host-network": {"hostNetwork": true},
+		"node-name":    {"nodeName": devcluster.DefaultRealNodeName},
+		"one-node":     {"nodeSelector": map[string]any{corev1.LabelHostname: devcluster.DefaultRealNodeName}},
+	} {
+		spec["image"] = kitImage
+		box := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "namespace": s.namespace}, "spec": spec}}
+		box.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("Sandbox"))
+		err := s.Create(s.Context(), box, client.FieldValidation("Strict"))
+		if name == "one-node" && err == nil {
+			s.refusedFor(name, v1alpha1.ReasonNotAllowed)
+		} else if err == nil {
+			s.Errorf("%s was taken", name)
+		}
+	}
+	after := new(corev1.PodList)
+	if err := s.List(s.Context(), after, client.InNamespace(s.namespace)); err != nil || len(after.Items) != len(before.Items) {
+		s.Errorf("%d pods, and %d before, %v", len(after.Items), len(before.Items), err)
+	}
 }
 
 // fetchRepo does what the Repo cache of the node would for the one Repo.

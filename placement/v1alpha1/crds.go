@@ -11,7 +11,8 @@ import (
 //go:embed crds/*.yaml
 var manifests embed.FS
 
-// CRDs returns the CustomResourceDefinitions of both kinds, Repo first, as controller-gen made them from the types of this package.
+// CRDs returns the CustomResourceDefinitions of both kinds, Repo first, as controller-gen made them from the types of this package, and
+// narrowed to what a Sandbox may ask of a node.
 // Each call returns objects of its own. An error means that this package was built wrong.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := manifests.ReadDir("crds")
@@ -27,6 +28,9 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crd := new(apiextensionsv1.CustomResourceDefinition)
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+		}
+		if err := narrow(crd); err != nil {
+			return nil, err
 		}
 		all = append(all, crd)
 	}

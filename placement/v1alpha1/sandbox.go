@@ -183,4 +183,5 @@ const (
 	ReasonPodRefused = "PodRefused" // admission, rights or a webhook refuse the pod or its Service
 	ReasonPodInvalid = "PodInvalid" // the API server takes no such pod or Service: the spec is wrong
 	ReasonNameTaken  = "NameTaken"  // a pod or a Service that is not the Sandbox's has its name
+	ReasonNotAllowed = "NotAllowed" // the spec asks for what no Sandbox, or none of this Instance, may have; the message names the fields
 )
