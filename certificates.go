@@ -231,9 +231,9 @@ func (c *converge) heldObjects() []apply.Ref {
 // write tells what is made and why, for a person.
 func (p *PlannedCertificates) write(b *strings.Builder) {
 	if p.Authority != "" {
-		fmt.Fprintf(b, "certificates: make the authority of held secrets in Secret %s (%s)\n", names.HeldCA, p.Authority)
+		say(b, "certificates: make the authority of held secrets in Secret %s (%s)", names.HeldCA, p.Authority)
 	}
 	for _, host := range p.Hosts {
-		fmt.Fprintf(b, "certificates: make that of %s (%s)\n", endpoint(pki.Host{Name: host.Host, Port: host.Port}), host.Why)
+		say(b, "certificates: make that of %s (%s)", endpoint(pki.Host{Name: host.Host, Port: host.Port}), host.Why)
 	}
 }

@@ -196,9 +196,9 @@ func movedDeployKeys(was, now []PlannedDeployKey) []string {
 
 // write tells which key is made, for a person.
 func (k PlannedDeployKey) write(b *strings.Builder) {
-	how := "make Secret %s from the source that is chosen then (--yes: an ed25519 key pair), for %s\n"
+	how := "make Secret %s from the source that is chosen then (--yes: an ed25519 key pair), for %s"
 	if k.Generate {
-		how = "generate an ed25519 key pair in Secret %s, for %s\n"
+		how = "generate an ed25519 key pair in Secret %s, for %s"
 	}
-	fmt.Fprintf(b, "deploy key: "+how, k.Secret, strings.Join(k.Repos, ", "))
+	say(b, "deploy key: "+how, k.Secret, strings.Join(k.Repos, ", "))
 }

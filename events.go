@@ -5,6 +5,7 @@ import (
 
 	"jr2.dev/jr2/internal/event"
 	"jr2.dev/jr2/internal/narrate"
+	"jr2.dev/jr2/internal/terminal"
 )
 
 // Event is something that a converge did or saw: one of the types below. Events arrive one at a time, in the order of the converge.
@@ -112,6 +113,10 @@ func MarshalEvent(e Event) ([]byte, error) { return event.Marshal(e) }
 
 // Narrate returns a receiver of events that writes them to w as the lines of the command line tool.
 func Narrate(w io.Writer) func(Event) { return narrate.To(w) }
+
+// Terminal returns a writer that makes everything safe to show on its way to w, text and JSON: a character that a terminal acts upon, that hides or
+// that turns the text around is spelled \u001b. What Narrate and NarrateError give is safe already.
+func Terminal(w io.Writer) io.Writer { return terminal.Writer(w) }
 
 // NarrateError returns the text that ends a converge which failed: a refusal as it stands, every other error with its prefix.
 func NarrateError(err error) string { return narrate.Error(err) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jr2.dev/jr2/apply"
+	"jr2.dev/jr2/internal/terminal"
 )
 
 // WriteText writes the plan for a person: images, layers with what changes in them, what is minted, the Assembly, and the count.
@@ -23,17 +24,17 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	p.writeDeletes(&b)
 	if p.FirstContact != "" {
-		fmt.Fprintf(&b, "first contact: %s\n", p.FirstContact)
+		say(&b, "first contact: %s", p.FirstContact)
 	}
 	if p.Holds != nil {
-		fmt.Fprintf(&b, "  it holds what is not this instance's: %s\n", p.Holds)
+		say(&b, "  it holds what is not this instance's: %s", p.Holds)
 	}
 	for _, image := range p.Images {
-		fmt.Fprintf(&b, "sandbox image %q: %s %s — %s\n", image.Name, image.Intent, image.Ref, image.Why)
+		say(&b, "sandbox image %q: %s %s — %s", image.Name, image.Intent, image.Ref, image.Why)
 	}
 	for _, layer := range p.Layers {
 		if layer.Name == layerInstance && p.Mint != nil {
-			fmt.Fprintf(&b, "tokens: mint %s in %s\n", strings.Join(p.Mint.Keys, ", "), p.Mint.Secret)
+			say(&b, "tokens: mint %s in %s", strings.Join(p.Mint.Keys, ", "), p.Mint.Secret)
 		}
 		if layer.Name == layerInstance && p.Certificates != nil {
 			p.Certificates.write(&b)
@@ -54,9 +55,14 @@ func (p *Plan) String() string {
 	case 1:
 		b.WriteString("1 change\n")
 	default:
-		fmt.Fprintf(&b, "%d changes\n", n)
+		say(&b, "%d changes", n)
 	}
 	return b.String()
+}
+
+// say writes one line. Text of others in it stays there.
+func say(b *strings.Builder, format string, args ...any) {
+	b.WriteString(terminal.Line(fmt.Sprintf(format, args...)) + "\n")
 }
 
 // writeDeletes comes before everything else: it is what nobody may overlook. The layers say more of each.
@@ -70,16 +76,16 @@ func (p *Plan) writeDeletes(b *strings.Builder) {
 		}
 	}
 	if len(goes) > 0 {
-		fmt.Fprintf(b, "DELETES %s\n", strings.Join(goes, ", "))
+		say(b, "DELETES %s", strings.Join(goes, ", "))
 	}
 }
 
 func (l PlannedLayer) write(b *strings.Builder) {
 	if still := l.Plan.Count(apply.WillLeave); still == len(l.Plan.Steps) {
-		fmt.Fprintf(b, "%s: unchanged (%d objects)\n", l.Name, still)
+		say(b, "%s: unchanged (%d objects)", l.Name, still)
 		return
 	}
-	fmt.Fprintf(b, "%s:\n", l.Name)
+	say(b, "%s:", l.Name)
 	for line := range strings.Lines(l.Plan.String()) {
 		b.WriteString("  " + line)
 	}
@@ -88,12 +94,12 @@ func (l PlannedLayer) write(b *strings.Builder) {
 func (a PlannedAssembly) write(b *strings.Builder) {
 	switch {
 	case !a.Publish:
-		fmt.Fprintf(b, "assembly: %s is current\n", a.Hash)
+		say(b, "assembly: %s is current", a.Hash)
 	case a.Current == a.Hash:
-		fmt.Fprintf(b, "assembly: publish %s again\n", a.Hash)
+		say(b, "assembly: publish %s again", a.Hash)
 	case a.Current == "":
-		fmt.Fprintf(b, "assembly: publish %s\n", a.Hash)
+		say(b, "assembly: publish %s", a.Hash)
 	default:
-		fmt.Fprintf(b, "assembly: publish %s, which replaces %s\n", a.Hash, a.Current)
+		say(b, "assembly: publish %s, which replaces %s", a.Hash, a.Current)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"jr2.dev/jr2/internal/terminal"
 	"jr2.dev/jr2/preflight"
 )
 
@@ -12,21 +13,21 @@ import (
 // are of each severity, of which choice, and whether something was not looked at.
 func (r *Report) WriteText(out io.Writer) error {
 	var b strings.Builder
-	b.WriteString(r.head() + "\n")
+	b.WriteString(terminal.Line(r.head()) + "\n")
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%-6s  %s  %s\n", f.Severity, f.Code, f.Object)
-		for line := range strings.SplitSeq(strings.TrimRight(f.Message, "\n"), "\n") {
+		fmt.Fprintf(&b, "%-6s  %s  %s\n", f.Severity, terminal.Line(f.Code), terminal.Line(f.Object))
+		for line := range strings.SplitSeq(strings.TrimRight(terminal.Below(f.Message), "\n"), "\n") {
 			fmt.Fprintf(&b, "        %s\n", line)
 		}
 		if f.Fix != "" && !strings.Contains(f.Message, f.Fix) && !(r.Roles != "" && aboutRights(f)) { // the roles give all rights at once
-			fmt.Fprintf(&b, "        fix: %s\n", f.Fix)
+			fmt.Fprintf(&b, "        fix: %s\n", terminal.Line(f.Fix))
 		}
 	}
 	b.WriteString(r.sum() + "\n")
 	if r.Roles != "" {
 		fmt.Fprintf(&b, "\n# the smallest roles that would do, for an admin: %s\n%s", r.admit(), r.Roles)
 	}
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, terminal.Text(b.String()))
 	return err
 }
 

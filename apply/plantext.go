@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"jr2.dev/jr2/internal/terminal"
 )
 
 // longestValue bounds a value in the text of a plan, in characters; the JSON form holds it whole.
@@ -30,7 +32,7 @@ func (p *Plan) String() string {
 		}
 		s.write(&b)
 		for _, f := range s.Fields {
-			fmt.Fprintf(&b, "%12s%s: %s -> %s\n", "", f.Path, shorten(f.Old), shorten(f.New))
+			say(&b, "%12s%s: %s -> %s", "", f.Path, shorten(f.Old), shorten(f.New))
 		}
 	}
 	var counts []string
@@ -55,11 +57,11 @@ func (p *Plan) String() string {
 
 // write is the step in one line.
 func (s Step) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%-11s %s", s.Intent, s.Ref)
+	why := ""
 	if s.Why != "" {
-		fmt.Fprintf(b, ": %s", strings.ReplaceAll(s.Why, "\n", "; "))
+		why = ": " + strings.ReplaceAll(s.Why, "\n", "; ")
 	}
-	b.WriteByte('\n')
+	say(b, "%-11s %s%s", s.Intent, s.Ref, why)
 }
 
 // writeDeletes comes before everything else: it is what nobody may overlook.
@@ -68,7 +70,7 @@ func (p *Plan) writeDeletes(b *strings.Builder) {
 	if len(goes) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "DELETES %s:\n", objectCount(len(goes)))
+	say(b, "DELETES %s:", objectCount(len(goes)))
 	for _, s := range p.Steps {
 		if s.Intent == WillPrune {
 			s.write(b)
@@ -79,8 +81,13 @@ func (p *Plan) writeDeletes(b *strings.Builder) {
 	}
 	b.WriteString("which looks like an accident:\n")
 	for _, line := range p.Accident.doubts() {
-		fmt.Fprintf(b, "%12s%s\n", "", line)
+		say(b, "%12s%s", "", line)
 	}
+}
+
+// say writes one line. Text of others in it stays there.
+func say(b *strings.Builder, format string, args ...any) {
+	b.WriteString(terminal.Line(fmt.Sprintf(format, args...)) + "\n")
 }
 
 func shorten(v Value) string {

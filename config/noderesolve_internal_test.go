@@ -17,7 +17,7 @@ import (
 func TestTheResolverAgreesWithTheBundlersOwn(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		root := t.TempDir()
 		root, err := filepath.EvalSymlinks(root)
@@ -133,7 +133,7 @@ func TestTheResolverAgreesWithTheBundlersOwn(t *testing.T) {
 			return
 		}
 	}
-	if found < 500 {
+	if found < 300 {
 		t.Errorf("only %d imports led to a file", found)
 	}
 }
@@ -163,7 +163,7 @@ func theirs(t *testing.T, root, dir string, specifiers []string, assembly bool, 
 	if assembly {
 		platform = api.PlatformNode
 	}
-	api.Build(api.BuildOptions{
+	built := api.Build(api.BuildOptions{
 		EntryPoints: []string{"entry"}, Bundle: true, LogLevel: api.LogLevelSilent, AbsWorkingDir: root, Platform: platform, TsconfigRaw: "{}",
 		MainFields: []string{"module", "main"}, Conditions: []string{"import"}, Outfile: filepath.Join(root, "out.js"),
 		Plugins: []api.Plugin{{Name: "ask", Setup: func(build api.PluginBuild) {
@@ -186,6 +186,9 @@ func theirs(t *testing.T, root, dir string, specifiers []string, assembly bool, 
 			})
 		}}},
 	})
+	if len(built.Errors) > 0 {
+		t.Fatalf("the bundler: %+v", built.Errors)
+	}
 	for specifier, path := range out {
 		if !strings.HasPrefix(path, root) {
 			delete(out, specifier) // ours does not look there

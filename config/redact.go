@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"jr2.dev/jr2/internal/terminal"
 )
 
 var (
@@ -54,31 +55,12 @@ func hasUserinfo(address string) bool {
 	return strings.Contains(rest, "@") || RedactURL(address) != address
 }
 
-// breaksLine says of a character that a terminal may do something with it.
-func breaksLine(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
-}
-
-// oneLine spells the characters of a text that would break its line as Go's quoting does, and masks passwords of URLs.
-func oneLine(text string) string {
-	text = redactText(text)
-	if !strings.ContainsFunc(text, breaksLine) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if breaksLine(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// oneLine keeps a text on its line, and masks passwords of URLs.
+func oneLine(text string) string { return terminal.Line(redactText(text)) }
 
 // fileName spells the name of a file: as it is, or quoted when it holds what would break a line.
 func fileName(name string) string {
-	if strings.ContainsFunc(name, breaksLine) {
+	if terminal.Line(name) != name {
 		return strconv.QuoteToASCII(name)
 	}
 	return name

@@ -53,7 +53,8 @@ func (p *applyText) line(format string, args ...any) {
 		fmt.Fprintln(p.err, p.wave)
 		p.wave = ""
 	}
-	fmt.Fprintf(p.err, format+"\n", args...)
+	text := fmt.Sprintf(format, args...)
+	fmt.Fprintln(p.err, strings.ReplaceAll(text, "\n", `\n`)) // a line end in a name is no line of ours
 }
 
 func (p *applyText) started(set *apply.Set, context string) {
@@ -79,7 +80,13 @@ func (p *applyText) found(f preflight.Finding) {
 	if f.Severity == preflight.Warn {
 		word = "warning"
 	}
-	p.line("%s: %s", word, f.Message)
+	for i, part := range strings.Split(f.Message, "\n") {
+		if i > 0 {
+			p.line("  %s", part)
+			continue
+		}
+		p.line("%s: %s", word, part)
+	}
 }
 
 func (p *applyText) applied(e apply.Event) {
@@ -152,7 +159,9 @@ func (p *applyText) done(result any) {
 
 func (p *applyText) failed(err error) {
 	p.wave = ""
-	p.line("%s", jr2.NarrateError(err))
+	for line := range strings.SplitSeq(jr2.NarrateError(err), "\n") {
+		p.line("%s", line)
+	}
 }
 
 func waveLine(e apply.WaveStarted) string {

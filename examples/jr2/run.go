@@ -38,6 +38,8 @@ func (r reported) Unwrap() error { return r.error }
 
 // Run runs one command. Its errors are already written to Streams.Err.
 func Run(ctx context.Context, args []string, streams Streams) error {
+	raw := streams
+	streams.Out, streams.Err = jr2.Terminal(streams.Out), jr2.Terminal(streams.Err) // the one way out for text of others
 	root := &cobra.Command{
 		Use:           "jr2",
 		Short:         "Converge Instances, and sets of manifests, into Kubernetes clusters",
@@ -51,7 +53,7 @@ func Run(ctx context.Context, args []string, streams Streams) error {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.AddCommand(upCommand(streams), planCommand(streams), checkCommand(streams), downCommand(streams), applyCommand(streams), roomCommand(streams))
-	root.AddCommand(gcCommand(streams), evaluateCommand(streams))
+	root.AddCommand(gcCommand(streams), evaluateCommand(raw))
 	root.AddCommand(workflowCommand(streams), runsCommand(streams), statusCommand(streams))
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.As(err, new(reported)) {

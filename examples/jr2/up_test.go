@@ -97,7 +97,7 @@ func (s *stage) testNobodyToAsk(t *testing.T) {
 
 // testWithoutRights: who is refused for want of a right is pointed to the check that names them all, and nobody else is.
 func (s *stage) testWithoutRights(t *testing.T) {
-	const last = "`jr2 check` names every right that is missing, and the smallest roles for an admin to give"
+	const last = "  `jr2 check` names every right that is missing, and the smallest roles for an admin to give"
 	kubeconfig, err := s.cluster.KubeconfigFor("stranger")
 	must(t, err)
 	run := newSession()

@@ -13,9 +13,11 @@ import (
 
 	"jr2.dev/jr2/internal/event"
 	"jr2.dev/jr2/internal/seed"
+	"jr2.dev/jr2/internal/terminal"
 )
 
-// To returns a receiver of events that writes their lines to w. A write error is ignored: narration never stops a converge.
+// To returns a receiver of events that writes their lines to w. A write error is ignored: narration never stops a converge. Text of others in an event
+// stays on its line, and can't do anything to a terminal.
 func To(w io.Writer) func(event.Event) {
 	return func(e event.Event) {
 		for _, line := range Lines(e) {
@@ -24,8 +26,16 @@ func To(w io.Writer) func(event.Event) {
 	}
 }
 
-// Lines returns the lines of one event, or none for an event that is told only in the JSON form.
+// Lines returns the lines of one event, or none for an event that is told only in the JSON form. They are safe to show.
 func Lines(e event.Event) []string {
+	lines := linesOf(e)
+	for i := range lines {
+		lines[i] = terminal.Line(lines[i])
+	}
+	return lines
+}
+
+func linesOf(e event.Event) []string {
 	if lines, ok := looked(e); ok {
 		return lines
 	}
@@ -49,11 +59,11 @@ func Lines(e event.Event) []string {
 func Error(err error) string {
 	var several interface{ Messages() []string }
 	if !errors.As(err, &several) {
-		return prefixed(err.Error())
+		return terminal.Below(prefixed(err.Error()))
 	}
 	lines := several.Messages()
 	for i, line := range lines {
-		lines[i] = prefixed(line)
+		lines[i] = terminal.Below(prefixed(line))
 	}
 	return strings.Join(lines, "\n")
 }

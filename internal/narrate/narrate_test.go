@@ -232,14 +232,14 @@ func (r refusal) Messages() []string { return slices.Clone(r) }
 
 func TestError(t *testing.T) {
 	for want, err := range map[string]error{
-		"error: no kube context":                            errors.New("no kube context"),
-		"refusing: shared is old":                           errors.New("refusing: shared is old"),
-		"refusing: does not compile\n  a(1,1): error TS1":   errors.New("refusing: does not compile\n  a(1,1): error TS1"),
-		"first contact: deploy? — not a tty":                errors.New("first contact: deploy? — not a tty"),
-		"error: namespace: refusing: is no start of a line": errors.New("namespace: refusing: is no start of a line"),
-		"error: the rollout failed\n\npod a\n\ntimed out":   errors.New("the rollout failed\n\npod a\n\ntimed out"),
-		"error: Secret a\nerror: Secret b":                  refusal{"Secret a", "Secret b"},
-		"refusing: one\nerror: Secret b":                    fmt.Errorf("checks: %w", refusal{"refusing: one", "Secret b"}),
+		"error: no kube context":                              errors.New("no kube context"),
+		"refusing: shared is old":                             errors.New("refusing: shared is old"),
+		"refusing: does not compile\n  a(1,1): error TS1":     errors.New("refusing: does not compile\n  a(1,1): error TS1"),
+		"first contact: deploy? — not a tty":                  errors.New("first contact: deploy? — not a tty"),
+		"error: namespace: refusing: is no start of a line":   errors.New("namespace: refusing: is no start of a line"),
+		"error: the rollout failed\n\n  pod a\n\n  timed out": errors.New("the rollout failed\n\npod a\n\ntimed out"),
+		"error: Secret a\nerror: Secret b":                    refusal{"Secret a", "Secret b"},
+		"refusing: one\nerror: Secret b":                      fmt.Errorf("checks: %w", refusal{"refusing: one", "Secret b"}),
 	} {
 		if got := narrate.Error(err); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
