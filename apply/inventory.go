@@ -10,14 +10,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -33,18 +30,8 @@ type record struct {
 	Entry string `json:"entry,omitempty"`
 	// Seen is the object's state when it was seen to be as asked; see seenOf. It is empty when the time in Entry was well over by then.
 	Seen string `json:"seen,omitempty"`
-	// Made says that this set made the object, and did not find it.
-	Made bool `json:"made,omitempty"`
 	// Keep is the mark by which the manifest says that the object is not to be deleted when it leaves; see keepMarkOf.
 	Keep string `json:"keep,omitempty"`
-}
-
-// namesSomething says that there can be such an object: a record that somebody wrote may say anything.
-func (r record) namesSomething() bool {
-	word := func(s string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 }
-	printable := !strings.ContainsFunc(r.Name, unicode.IsControl)
-	return r.Name != "" && printable && len(content.IsPathSegmentName(r.Name)) == 0 && word(r.Kind) &&
-		(r.Version == "" || word(r.Version)) && (r.Group == "" || word(r.Group)) && (r.Namespace == "" || word(r.Namespace))
 }
 
 // An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is
@@ -107,6 +94,9 @@ func (i *inventory) read(ctx context.Context) error {
 			return i.unreadable(err)
 		}
 		texts = nil
+		if err := i.plausibleParts(names); err != nil {
+			return i.unreadable(err)
+		}
 		for _, name := range names {
 			chunk, err := i.maps.Get(ctx, name, metav1.GetOptions{})
 			if err != nil && Classify(err) == ClassNotFound {
@@ -115,8 +105,8 @@ func (i *inventory) read(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
-			if !strings.HasPrefix(name, head.Name+"-") || chunk.Annotations[SetAnnotation] != i.set.ID() {
-				return i.unreadable(fmt.Errorf("the inventory does not read: it names the ConfigMap %q as a part of it, which is none", name))
+			if chunk.Annotations[SetAnnotation] != i.set.ID() {
+				return i.unreadable(noPart(name))
 			}
 			i.parts[name] = chunk.UID
 			texts = append(texts, chunk.Data[recordsKey])
@@ -133,14 +123,12 @@ func (i *inventory) read(ctx context.Context) error {
 		}
 		for _, r := range file.Objects {
 			if r.namesSomething() {
-				i.records[r.key()] = r
+				i.records[r.key()] = r.trimmed()
 			}
 		}
 	}
-	if raw := head.Data[releaseKey]; raw != "" {
-		if err := json.Unmarshal([]byte(raw), &i.release); err != nil {
-			return i.unreadable(fmt.Errorf("the release in the inventory does not read: %w", err))
-		}
+	if i.release, err = readRelease(head.Data[releaseKey]); err != nil {
+		return i.unreadable(err)
 	}
 	i.head, i.reading = head, head.Data[readingKey]
 	return nil
@@ -163,7 +151,7 @@ func (i *inventory) unreadable(err error) error {
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {
 	return fmt.Errorf("%s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it (kubectl delete configmap %s -n %s)",
-		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "), found.Name, found.Namespace)
+		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(fewOf(managersOf(found)), ", "), found.Name, found.Namespace)
 }
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {
@@ -214,6 +202,9 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 	texts, err := split(records, max(i.limit-len(kept)-len(i.reading), i.limit/2))
 	if err != nil {
 		return err
+	}
+	if len(texts) > mostParts {
+		return &ObjectError{Ref: i.ref(), Class: ClassInvalid, Err: errTooManyRecords}
 	}
 	data := map[string]string{recordsKey: texts[0]}
 	var names []string

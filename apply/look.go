@@ -130,7 +130,7 @@ func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 	}
 	for _, ref := range refs { // also where the caller may read these objects and not list all
 		o, err := r.getMeta(ctx, at, ref)
-		if r.mayStayUnseen(ref, err) {
+		if r.mayStayUnseen(ref, err) || Classify(err) == ClassForbidden && !r.wanted[ref.key()] { // a record alone stops nothing
 			found.hide([]Ref{ref}, err)
 			continue
 		}
