@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,10 +47,7 @@ func (r *run) settleHomes(ctx context.Context) error {
 			r.orders[i].want = want
 			continue
 		}
-		if r.marked(now) {
-			continue
-		}
-		if slices.Contains(r.opts.AdoptFrom, now.Annotations[SetAnnotation]) {
+		if now.Annotations[SetAnnotation] != "" { // it is the set's, or another one's, which claim refuses
 			continue
 		}
 		joined, err := r.holdsAll(ctx, o)
