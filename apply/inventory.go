@@ -142,6 +142,29 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
+// knownReading is the last reading, as long as this engine wrote it by the server's notes: nil where nobody knows what was read at the last apply.
+func (i *inventory) knownReading() []notedPlace {
+	if i.head == nil {
+		return nil
+	}
+	for _, e := range i.head.ManagedFields {
+		if e.Manager != DefaultFieldManager && notes(e, `"f:`+readingKey+`":{}`) {
+			return nil
+		}
+	}
+	return readNoted(i.lastReading())
+}
+
+// sawObjects says that an earlier run saw an object of the set.
+func (i *inventory) sawObjects() bool {
+	for _, rec := range i.records {
+		if rec.UID != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // unreadable says which ConfigMap it is and how to go on without it: a new record lists what the set holds then, so that what left the set is given up.
 func (i *inventory) unreadable(err error) error {
 	ref := i.ref()
@@ -249,7 +272,7 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 func (i *inventory) writeParts(ctx context.Context, names, texts []string) (map[string]types.UID, error) {
 	parts := map[string]types.UID{}
 	for n, name := range names {
-		part, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{})
+		part, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{FieldManager: DefaultFieldManager})
 		if Classify(err) == ClassAlreadyExists {
 			part, err = i.maps.Get(ctx, name, metav1.GetOptions{})
 			if err == nil && (part.Annotations[SetAnnotation] != i.set.ID() || part.Data[recordsKey] != texts[n]) {
@@ -299,11 +322,11 @@ func (i *inventory) writeHead(ctx context.Context, data map[string]string) error
 	var err error
 	var wrote *corev1.ConfigMap
 	if i.head == nil {
-		wrote, err = i.maps.Create(ctx, i.object(InventoryName(i.set.Name), data), metav1.CreateOptions{})
+		wrote, err = i.maps.Create(ctx, i.object(InventoryName(i.set.Name), data), metav1.CreateOptions{FieldManager: DefaultFieldManager})
 	} else {
 		next := i.object(i.head.Name, data)
 		next.ResourceVersion, next.UID = i.head.ResourceVersion, i.head.UID
-		wrote, err = i.maps.Update(ctx, next, metav1.UpdateOptions{})
+		wrote, err = i.maps.Update(ctx, next, metav1.UpdateOptions{FieldManager: DefaultFieldManager})
 	}
 	switch Classify(err) {
 	case ClassNone:

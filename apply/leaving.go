@@ -92,7 +92,7 @@ func (l *leavingLook) look(ctx context.Context, records map[Ref]record, refs []R
 		refs[i] = l.scopes.identity(refs[i])
 		now, err := l.get(ctx, refs[i])
 		switch {
-		case Classify(err) == ClassForbidden:
+		case apierrors.IsForbidden(err):
 			lists[i] = &found.Unseen
 		case err != nil:
 			return fmt.Errorf("%s: %w", refs[i], err)

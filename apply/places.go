@@ -9,6 +9,9 @@ import (
 // mostPlaces bounds in how many places — a version of a kind, in one namespace — one run looks for objects that only the record lists.
 const mostPlaces = 1000
 
+// mostGets bounds how many objects that only the record lists are looked at one by one in a place where they can't be listed.
+const mostGets = 200
+
 var errTooManyPlaces = errors.New("the record lists objects in more places than one run looks into; the next one looks further")
 
 // formerPlaces lists what the record lists and the set does not hold, as far as one run looks, and the rest.
