@@ -21,7 +21,7 @@ func (c *converge) lock(ctx context.Context) (context.Context, func(), error) {
 		Gone: holder.Gone,
 		Events: func(e apply.Event) {
 			if held, ok := e.(apply.LockHeld); ok {
-				c.tell(LockWaiting{Holder: held.Holder, Since: held.Since})
+				c.tell(LockWaiting{Holder: held.Holder, Since: held.Since, Fix: apply.BreakLock(held.Namespace, held.Name)})
 			}
 		},
 	})

@@ -53,7 +53,7 @@ func (c *converge) setRights(ctx context.Context, r *rights, set *apply.Set, opt
 
 // pruneRights adds what the prune of a set needs. An inventory that may not be read is the business of another right.
 func (c *converge) pruneRights(ctx context.Context, r *rights, set *apply.Set, opts apply.Options) error {
-	goes, stays, err := apply.Leaving(ctx, c.cluster.client, set, opts)
+	leaving, err := apply.Leaving(ctx, c.cluster.client, set, opts)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -63,11 +63,15 @@ func (c *converge) pruneRights(ctx context.Context, r *rights, set *apply.Set, o
 	gone := func(live *unstructured.Unstructured) bool {
 		return live == nil || live.GetAnnotations()[apply.SetAnnotation] != set.ID()
 	}
-	for _, ref := range slices.Concat(goes, stays) {
+	seen := slices.Concat(leaving.Goes, leaving.Stays)
+	if !c.unseen { // roles that are made by a record would give what its writer likes
+		seen = append(seen, leaving.Unseen...)
+	}
+	for _, ref := range seen {
 		plural, _ := meta.UnsafeGuessKindToResource(ref.GroupVersionKind())
 		what := ref.String() + ", which is no longer asked for"
 		r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "get")
-		if slices.Contains(goes, ref) {
+		if slices.Contains(leaving.Goes, ref) {
 			r.need(what, ref.Group, plural.Resource, ref.Namespace, ref.Name, "delete")
 			r.needs[len(r.needs)-1].Unless = preflight.Unless(c.cluster.client, plural, ref.Namespace, ref.Name, gone)
 		}

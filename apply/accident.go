@@ -31,6 +31,8 @@ const (
 //     may be another directory, or the name of another set; this from 3 objects that go, or from one when the files
 //     tell it.
 //   - 10 objects or more go, and they are more than half.
+//   - The record does not say what was read at the last apply, or somebody else than this engine wrote that there. It is in a ConfigMap, so
+//     this is no guard against people who edit one to deceive it.
 //
 // Namespaces and other kinds that hold data count neither as staying nor as going.
 type AccidentError struct {
@@ -144,7 +146,7 @@ func (r *run) accident(goes []Ref) *AccidentError {
 	if r.set.reading == nil || len(goes) == 0 {
 		return nil
 	}
-	last := readNoted(r.inv.lastReading())
+	last := r.inv.knownReading()
 	e := &AccidentError{Set: r.set.ID(), Goes: goes}
 	for i, f := range r.set.reading {
 		var was *notedPlace
@@ -156,11 +158,16 @@ func (r *run) accident(goes []Ref) *AccidentError {
 	if why := r.tooMuch(goes, last); why != "" {
 		e.Doubts = append(e.Doubts, Doubt{Why: why})
 	}
+	if len(e.Doubts) == 0 && last == nil && r.inv.sawObjects() {
+		e.Doubts = append(e.Doubts, Doubt{Why: whyNoReading})
+	}
 	if len(e.Doubts) == 0 {
 		return nil
 	}
 	return e
 }
+
+const whyNoReading = "nobody knows what was read at the last apply: the record does not say it, or somebody else wrote what it says"
 
 // doubts compares what is read of a place now with what was; was is nil when that is not known.
 func (f *folder) doubts(was *notedPlace, goes []Ref) []Doubt {

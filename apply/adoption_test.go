@@ -275,7 +275,13 @@ func TestANamespaceGoesOnlyWhenItIsTheSetsAlone(t *testing.T) {
 		opts.PruneData = append(opts.PruneData, refs[name])
 	}
 	p, out := mustPlan(t, set(t, home, conf("stays", "x")), opts), mustApply(t, set(t, home, conf("stays", "x")), opts)
-	for name, want := range map[string]apply.Action{alone: apply.Pruned, shared: apply.Kept, joined: apply.Kept} {
+	if step, planned := p.Step(refs[joined]); planned || out.Did(refs[joined]) != "" { // the set never took it in
+		t.Errorf("%s: %+v, %q", joined, step, out.Did(refs[joined]))
+	}
+	if now, err := core.Namespaces().Get(t.Context(), joined, metav1.GetOptions{}); err != nil || now.DeletionTimestamp != nil || len(now.Annotations) > 0 {
+		t.Errorf("%s: %v, %v", joined, err, now.Annotations)
+	}
+	for name, want := range map[string]apply.Action{alone: apply.Pruned, shared: apply.Kept} {
 		step, _ := p.Step(refs[name])
 		if planned := map[apply.Intent]apply.Action{apply.WillPrune: apply.Pruned, apply.WillKeep: apply.Kept}[step.Intent]; planned != want || out.Did(refs[name]) != want {
 			t.Errorf("%s: planned %q (%s), was %q, want %q", name, step.Intent, step.Why, out.Did(refs[name]), want)

@@ -104,6 +104,9 @@ func (r *run) look(ctx context.Context) error {
 	if err := r.readCluster(ctx); err != nil {
 		return err
 	}
+	if err := r.settleHomes(ctx); err != nil {
+		return err
+	}
 	if err := r.leaveReplicas(ctx); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (r *run) readCluster(ctx context.Context) error {
 	}
 	var former []Ref
 	for k, rec := range r.inv.records {
-		if !r.wanted[k] {
+		if !r.wanted[k] && r.live.hidden(rec.Ref) == nil {
 			former = append(former, rec.Ref)
 		}
 	}
@@ -195,7 +198,7 @@ func (r *run) checkOwners(ctx context.Context) error {
 	return r.each(len(r.orders), func(i int) error {
 		o := r.orders[i]
 		now := r.live.get(o.ref)
-		if now == nil || o.pos.isHook() && now.Annotations[SetAnnotation] == "" { // of a hook it shows when it is to run
+		if now == nil || o.joined || o.pos.isHook() && now.Annotations[SetAnnotation] == "" { // of a hook it shows when it is to run
 			return nil
 		}
 		if err := r.claim(o.ref, now); err != nil {
@@ -218,8 +221,8 @@ func (r *run) announce(ctx context.Context) error {
 	}
 	more := !r.inv.holdsRelease()
 	for _, o := range r.orders {
-		if _, ok := r.records[o.ref.key()]; !ok {
-			rec := record{Ref: o.ref, Made: r.live.get(o.ref) == nil, Keep: keepMarkOf(o.body, false)}
+		if _, ok := r.records[o.ref.key()]; !ok && !o.joined {
+			rec := record{Ref: o.ref, Keep: keepMarkOf(o.body, false)}
 			if o.mints() {
 				rec = unreadRecord(rec, o) // a run that is cut off leaves it known for a minted Secret, which stays though nobody may read it
 			}
@@ -267,9 +270,6 @@ func (r *run) applyIndex(ctx context.Context, i int) error {
 	r.mu.Lock()
 	r.results[i] = result
 	if rec.Kind != "" {
-		was := r.records[rec.key()]
-		sameObject := was.UID == "" || was.UID == rec.UID
-		rec.Made = result.Action == Created || result.Action == Recreated || was.Made && sameObject
 		r.records[rec.key()] = rec
 	}
 	r.mu.Unlock()

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -50,5 +51,11 @@ func ForgetHooks(ctx context.Context, client kubernetes.Interface, set *Set) err
 // CheapSums are options with which the sum of a set costs nothing. It costs a hundred times more with the race detector than without.
 func CheapSums(o Options) Options {
 	o.sumWork = 1
+	return o
+}
+
+// Most has a lock believe no Lease longer than that.
+func (o LockOptions) Most(most time.Duration) LockOptions {
+	o.most = most
 	return o
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"jr2.dev/jr2/internal/clip"
 )
 
 // hookDue says that a hook is to run: it did not succeed yet for what is asked now.
@@ -92,7 +94,7 @@ func (r *run) makeRoom(ctx context.Context, at dynamic.ResourceInterface, o orde
 // foreignHook is why a hook can't be made while an object of somebody else has its name: it would have to be deleted.
 func (r *run) foreignHook(ref Ref, now metav1.Object) error {
 	if owner := now.GetAnnotations()[SetAnnotation]; owner != "" && owner != r.set.ID() {
-		return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+		return &OwnedError{Ref: ref, Owner: clip.Text(owner), Set: r.set.ID()}
 	}
 	return &ObjectError{Ref: ref, Class: ClassAlreadyExists, Err: errForeignHook}
 }

@@ -10,14 +10,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -33,18 +30,8 @@ type record struct {
 	Entry string `json:"entry,omitempty"`
 	// Seen is the object's state when it was seen to be as asked; see seenOf. It is empty when the time in Entry was well over by then.
 	Seen string `json:"seen,omitempty"`
-	// Made says that this set made the object, and did not find it.
-	Made bool `json:"made,omitempty"`
 	// Keep is the mark by which the manifest says that the object is not to be deleted when it leaves; see keepMarkOf.
 	Keep string `json:"keep,omitempty"`
-}
-
-// namesSomething says that there can be such an object: a record that somebody wrote may say anything.
-func (r record) namesSomething() bool {
-	word := func(s string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(s))) == 0 }
-	printable := !strings.ContainsFunc(r.Name, unicode.IsControl)
-	return r.Name != "" && printable && len(content.IsPathSegmentName(r.Name)) == 0 && word(r.Kind) &&
-		(r.Version == "" || word(r.Version)) && (r.Group == "" || word(r.Group)) && (r.Namespace == "" || word(r.Namespace))
 }
 
 // An inventory is the list of objects that a set may have in the cluster, kept in a ConfigMap of the set's namespace. One that is
@@ -107,6 +94,9 @@ func (i *inventory) read(ctx context.Context) error {
 			return i.unreadable(err)
 		}
 		texts = nil
+		if err := i.plausibleParts(names); err != nil {
+			return i.unreadable(err)
+		}
 		for _, name := range names {
 			chunk, err := i.maps.Get(ctx, name, metav1.GetOptions{})
 			if err != nil && Classify(err) == ClassNotFound {
@@ -115,8 +105,8 @@ func (i *inventory) read(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("a part of the inventory: %w", err)
 			}
-			if !strings.HasPrefix(name, head.Name+"-") || chunk.Annotations[SetAnnotation] != i.set.ID() {
-				return i.unreadable(fmt.Errorf("the inventory does not read: it names the ConfigMap %q as a part of it, which is none", name))
+			if chunk.Annotations[SetAnnotation] != i.set.ID() {
+				return i.unreadable(noPart(name))
 			}
 			i.parts[name] = chunk.UID
 			texts = append(texts, chunk.Data[recordsKey])
@@ -133,14 +123,12 @@ func (i *inventory) read(ctx context.Context) error {
 		}
 		for _, r := range file.Objects {
 			if r.namesSomething() {
-				i.records[r.key()] = r
+				i.records[r.key()] = r.trimmed()
 			}
 		}
 	}
-	if raw := head.Data[releaseKey]; raw != "" {
-		if err := json.Unmarshal([]byte(raw), &i.release); err != nil {
-			return i.unreadable(fmt.Errorf("the release in the inventory does not read: %w", err))
-		}
+	if i.release, err = readRelease(head.Data[releaseKey]); err != nil {
+		return i.unreadable(err)
 	}
 	i.head, i.reading = head, head.Data[readingKey]
 	return nil
@@ -154,6 +142,29 @@ func (i *inventory) lastReading() string {
 	return i.head.Data[readingKey]
 }
 
+// knownReading is the last reading, as long as this engine wrote it by the server's notes: nil where nobody knows what was read at the last apply.
+func (i *inventory) knownReading() []notedPlace {
+	if i.head == nil {
+		return nil
+	}
+	for _, e := range i.head.ManagedFields {
+		if e.Manager != DefaultFieldManager && notes(e, `"f:`+readingKey+`":{}`) {
+			return nil
+		}
+	}
+	return readNoted(i.lastReading())
+}
+
+// sawObjects says that an earlier run saw an object of the set.
+func (i *inventory) sawObjects() bool {
+	for _, rec := range i.records {
+		if rec.UID != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // unreadable says which ConfigMap it is and how to go on without it: a new record lists what the set holds then, so that what left the set is given up.
 func (i *inventory) unreadable(err error) error {
 	ref := i.ref()
@@ -163,7 +174,7 @@ func (i *inventory) unreadable(err error) error {
 // foreign is why a ConfigMap of the inventory's name is not the inventory: somebody else's must be neither believed nor overwritten.
 func (i *inventory) foreign(found *corev1.ConfigMap) error {
 	return fmt.Errorf("%s does not carry the mark of the set (annotation %s: %s), so it is somebody else's (field managers: %s); give the set another name or namespace, or delete it (kubectl delete configmap %s -n %s)",
-		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(managersOf(found), ", "), found.Name, found.Namespace)
+		Ref{Version: "v1", Kind: "ConfigMap", Namespace: found.Namespace, Name: found.Name}, SetAnnotation, i.set.ID(), strings.Join(fewOf(managersOf(found)), ", "), found.Name, found.Namespace)
 }
 
 func chunkNames(head *corev1.ConfigMap) ([]string, error) {
@@ -215,6 +226,9 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 	if err != nil {
 		return err
 	}
+	if len(texts) > mostParts {
+		return &ObjectError{Ref: i.ref(), Class: ClassInvalid, Err: errTooManyRecords}
+	}
 	data := map[string]string{recordsKey: texts[0]}
 	var names []string
 	if len(texts) > 1 {
@@ -258,7 +272,7 @@ func (i *inventory) write(ctx context.Context, records map[Ref]record) error {
 func (i *inventory) writeParts(ctx context.Context, names, texts []string) (map[string]types.UID, error) {
 	parts := map[string]types.UID{}
 	for n, name := range names {
-		part, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{})
+		part, err := i.maps.Create(ctx, i.object(name, map[string]string{recordsKey: texts[n]}), metav1.CreateOptions{FieldManager: DefaultFieldManager})
 		if Classify(err) == ClassAlreadyExists {
 			part, err = i.maps.Get(ctx, name, metav1.GetOptions{})
 			if err == nil && (part.Annotations[SetAnnotation] != i.set.ID() || part.Data[recordsKey] != texts[n]) {
@@ -308,11 +322,11 @@ func (i *inventory) writeHead(ctx context.Context, data map[string]string) error
 	var err error
 	var wrote *corev1.ConfigMap
 	if i.head == nil {
-		wrote, err = i.maps.Create(ctx, i.object(InventoryName(i.set.Name), data), metav1.CreateOptions{})
+		wrote, err = i.maps.Create(ctx, i.object(InventoryName(i.set.Name), data), metav1.CreateOptions{FieldManager: DefaultFieldManager})
 	} else {
 		next := i.object(i.head.Name, data)
 		next.ResourceVersion, next.UID = i.head.ResourceVersion, i.head.UID
-		wrote, err = i.maps.Update(ctx, next, metav1.UpdateOptions{})
+		wrote, err = i.maps.Update(ctx, next, metav1.UpdateOptions{FieldManager: DefaultFieldManager})
 	}
 	switch Classify(err) {
 	case ClassNone:

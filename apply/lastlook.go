@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"jr2.dev/jr2/internal/clip"
 )
 
 // A TakenAwayError is an object that Apply wrote and that does not stay: when Apply was to end, it was gone, another
@@ -130,7 +132,7 @@ func (l *lastLook) lookAgain(ctx context.Context) error {
 		case now == nil || now.UID != l.r.uidOf(i):
 			l.takes(takenAway(o, now, l.ties.why(ctx, o, nil)))
 		case !l.r.opts.Shared && now.Annotations[SetAnnotation] != "" && now.Annotations[SetAnnotation] != l.r.set.ID():
-			l.takes(takenAway(o, now, "it belongs to the set "+now.Annotations[SetAnnotation]+" now"))
+			l.takes(takenAway(o, now, "it belongs to the set "+clip.Text(now.Annotations[SetAnnotation])+" now"))
 		}
 	}
 	return nil

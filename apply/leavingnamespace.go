@@ -52,7 +52,7 @@ func (r *run) judgeWhole(ctx context.Context, all, some []departure) error {
 		var err error
 		switch {
 		case d.Group == "" && d.Kind == "Namespace":
-			why, d.inside, err = r.whyNamespaceStays(ctx, d.record, in)
+			why, d.inside, err = r.whyNamespaceStays(ctx, d, in)
 		case tierOf(d.Ref) == tierKinds:
 			why, d.inside, err = r.whyDefinitionStays(ctx, d.Ref, in)
 		}
@@ -67,15 +67,15 @@ func (r *run) judgeWhole(ctx context.Context, all, some []departure) error {
 }
 
 // whyNamespaceStays says why a Namespace is not deleted; "" when it may go, with what is in it.
-func (r *run) whyNamespaceStays(ctx context.Context, rec record, in inside) (string, map[types.UID]bool, error) {
+func (r *run) whyNamespaceStays(ctx context.Context, d *departure, in inside) (string, map[types.UID]bool, error) {
 	switch {
-	case !rec.Made:
-		return "the set did not make it, so others may use it", nil, nil
-	case rec.Name == r.set.Namespace && !r.opts.withdraw:
+	case !r.madeIt(d.now):
+		return "nothing on it shows that the set made it (" + MadeAnnotation + "), so others may use it", nil, nil
+	case d.Name == r.set.Namespace && !r.opts.withdraw:
 		return "it holds the record of the set", nil, nil
 	}
 	seen := map[types.UID]bool{}
-	found, err := occupants.In(ctx, r.cluster.config, rec.Name, occupants.Options{
+	found, err := occupants.In(ctx, r.cluster.config, d.Name, occupants.Options{
 		Concurrency: r.opts.Concurrency,
 		Own: func(ref occupants.Ref, o *metav1.PartialObjectMetadata) bool {
 			seen[o.UID] = true

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -13,30 +14,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"jr2.dev/jr2/internal/clip"
 )
 
 // LockOptions say how Lock works; the zero value waits for a lock of 15 s.
 type LockOptions struct {
 	// Fail makes Lock return a *LockedError instead of waiting for another holder.
 	Fail bool
-	// Duration is how long the lock outlives a holder that stops renewing it; 15 s when 0, at least 1 s. It is renewed at a third.
+	// Duration is how long the lock outlives a holder that stops renewing it; 15 s when 0, at least 1 s, at most MaxLockDuration. It is renewed at a
+	// third.
 	Duration time.Duration
 	// Gone says of a holder, by the identity that it gave, that it is known to be gone, so that its lock need not expire: a process
 	// of this machine that has ended. Nil knows nothing.
 	Gone func(identity string) bool
 	// Events receives LockHeld when it waits; nil discards.
 	Events func(Event)
+
+	most time.Duration // MaxLockDuration, but for tests
 }
+
+// MaxLockDuration bounds how long a Lease that nobody renews keeps others out, whatever it says: who may write Leases may write any number there.
+const MaxLockDuration = 2 * time.Minute
 
 // A LockedError names who holds a lock.
 type LockedError struct {
 	Namespace, Name string
-	Holder          string
+	Holder          string // as the Lease has it, which anybody may have written
 	Since           time.Time
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s holds the lock %s/%s since %s", e.Holder, e.Namespace, e.Name, e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s holds the lock %s/%s since %s; when nobody of that name is at work: %s", e.Holder, e.Namespace, e.Name,
+		e.Since.UTC().Format(time.RFC3339), BreakLock(e.Namespace, e.Name))
+}
+
+// BreakLock is what a person types to take a lock away from whoever holds it.
+func BreakLock(namespace, name string) string {
+	return "kubectl delete lease " + name + " -n " + namespace
 }
 
 // ErrLockLost is the cause of the end of a context that Lock returned, when somebody else took the lock or it could not be renewed.
@@ -45,13 +60,16 @@ var ErrLockLost = errors.New("the lock was lost")
 // Lock takes the Lease namespace/name for identity, a text that tells a person who holds it ("ana@laptop"); each call is a holder of
 // its own. It keeps renewing it in the background until release is called, which may be called more than once; the context that it
 // returns ends with the cause ErrLockLost when that fails. The lock of a holder that crashed expires: a Lease counts as expired when
-// nobody changed it for its duration as observed here, so that clocks need not agree. client-go's leader election would do, but it
-// reports to the process's log and can't fail at once.
+// nobody changed it for its duration as observed here, so that clocks need not agree. What the Lease says of its duration is believed
+// between the own one and MaxLockDuration. client-go's leader election would do, but it reports to the process's log and can't fail at once.
 func Lock(ctx context.Context, client kubernetes.Interface, namespace, name, identity string, opts LockOptions) (held context.Context, release func(), err error) {
 	if opts.Duration <= 0 {
 		opts.Duration = defaultLock
 	}
-	opts.Duration = max(opts.Duration, time.Second)
+	opts.Duration = min(max(opts.Duration, time.Second), MaxLockDuration)
+	if opts.most == 0 {
+		opts.most = MaxLockDuration
+	}
 	l := &lease{
 		leases: client.CoordinationV1().Leases(namespace), namespace: namespace, name: name,
 		holder: identity + holderSeparator + rand.Text(), opts: opts, events: &emitter{fn: opts.Events},
@@ -97,6 +115,7 @@ type lease struct {
 func (l *lease) acquire(ctx context.Context) error {
 	var version, told string
 	var since time.Time
+	tellings := 0
 	for {
 		now, err := l.leases.Get(ctx, l.name, metav1.GetOptions{})
 		switch {
@@ -106,17 +125,18 @@ func (l *lease) acquire(ctx context.Context) error {
 			err = l.take(ctx, now)
 		case err == nil:
 			if now.ResourceVersion != version {
-				if l.opts.Fail && (version != "" || !looksExpired(now)) {
+				if l.opts.Fail && (version != "" || !l.looksExpired(now)) {
 					return l.lockedBy(now)
 				}
 				version, since = now.ResourceVersion, time.Now()
 			}
-			if time.Since(since) >= durationOf(now) {
+			if time.Since(since) >= l.durationOf(now) {
 				err = l.take(ctx, now)
 				break
 			}
-			if holderOf(now) != told {
+			if holderOf(now) != told && tellings < mostHolders {
 				told = holderOf(now)
+				tellings++
 				l.events.emit(LockHeld{Namespace: l.namespace, Name: l.name, Holder: person(told), Since: acquiredAt(now)})
 			}
 		}
@@ -134,6 +154,9 @@ func (l *lease) acquire(ctx context.Context) error {
 		}
 	}
 }
+
+// mostHolders is how many holders are told of while one waits: a name that somebody changes all the time is no news.
+const mostHolders = 20
 
 func (l *lease) isGone(now *coordinationv1.Lease) bool {
 	return l.opts.Gone != nil && l.opts.Gone(person(holderOf(now)))
@@ -162,7 +185,7 @@ func (l *lease) spec(transitions *int32) coordinationv1.LeaseSpec {
 	now := metav1.NewMicroTime(time.Now())
 	seconds := int32((l.opts.Duration + time.Second - 1) / time.Second)
 	next := int32(0)
-	if transitions != nil {
+	if transitions != nil && *transitions >= 0 && *transitions < math.MaxInt32 {
 		next = *transitions + 1
 	}
 	return coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &next}
@@ -198,8 +221,9 @@ const lockPatience = time.Minute
 
 func (l *lease) renewOnce(ctx context.Context) error {
 	next := l.mine.DeepCopy()
-	now := metav1.NewMicroTime(time.Now())
-	next.Spec.RenewTime = &now
+	spec := l.spec(nil) // all of it: others read what somebody wrote there meanwhile
+	spec.AcquireTime, spec.LeaseTransitions = l.mine.Spec.AcquireTime, l.mine.Spec.LeaseTransitions
+	next.Spec = spec
 	mine, err := l.leases.Update(ctx, next, metav1.UpdateOptions{})
 	if c := Classify(err); c == ClassStale || c == ClassNotFound {
 		read, readErr := l.leases.Get(ctx, l.name, metav1.GetOptions{})
@@ -241,9 +265,9 @@ func holderOf(l *coordinationv1.Lease) string {
 // person is the identity as it was given to Lock.
 func person(holder string) string {
 	if i := strings.LastIndex(holder, holderSeparator); i >= 0 {
-		return holder[:i]
+		holder = holder[:i]
 	}
-	return holder
+	return clip.Text(holder)
 }
 
 func acquiredAt(l *coordinationv1.Lease) time.Time {
@@ -253,23 +277,38 @@ func acquiredAt(l *coordinationv1.Lease) time.Time {
 	return l.Spec.AcquireTime.Time
 }
 
-func durationOf(l *coordinationv1.Lease) time.Duration {
-	if l.Spec.LeaseDurationSeconds == nil {
-		return 15 * time.Second
+// durationOf is how long a Lease keeps others out, between two bounds.
+func durationOf(l *coordinationv1.Lease, least, most time.Duration) time.Duration {
+	says := defaultLock
+	if l.Spec.LeaseDurationSeconds != nil {
+		says = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 	}
-	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	return min(max(says, least), most)
+}
+
+// durationOf believes no less than the own duration: who writes less into the Lease of somebody who is at work must not have it taken away.
+func (l *lease) durationOf(now *coordinationv1.Lease) time.Duration {
+	return durationOf(now, l.opts.Duration, l.opts.most)
 }
 
 // LockHolder says who holds a lock by its Lease, as a person gave it, and since when; held is false for one that nobody holds or whose holder has
 // not renewed it for its duration, by the clock of this machine.
 func LockHolder(l *coordinationv1.Lease) (who string, since time.Time, held bool) {
-	if holderOf(l) == "" || looksExpired(l) {
+	if holderOf(l) == "" || looksExpired(l, 0, MaxLockDuration) {
 		return "", time.Time{}, false
 	}
 	return person(holderOf(l)), acquiredAt(l), true
 }
 
-// looksExpired goes by the clocks, so it only decides whether to look again.
-func looksExpired(l *coordinationv1.Lease) bool {
-	return l.Spec.RenewTime == nil || time.Since(l.Spec.RenewTime.Time) > durationOf(l)
+// looksExpired goes by the clocks, so it only decides whether to look again. A time to come is none at which somebody renewed it.
+func looksExpired(l *coordinationv1.Lease, least, most time.Duration) bool {
+	if l.Spec.RenewTime == nil {
+		return true
+	}
+	ago := time.Since(l.Spec.RenewTime.Time)
+	return ago > durationOf(l, least, most) || ago < -most
+}
+
+func (l *lease) looksExpired(now *coordinationv1.Lease) bool {
+	return looksExpired(now, l.opts.Duration, l.opts.most)
 }

@@ -128,9 +128,16 @@ func (r *run) lookIn(ctx context.Context, refs []Ref, found *live) error {
 			return err
 		}
 	}
+	former := 0
 	for _, ref := range refs { // also where the caller may read these objects and not list all
+		if !r.wanted[ref.key()] {
+			if former++; former > mostGets {
+				found.hide([]Ref{ref}, errTooManyPlaces)
+				continue
+			}
+		}
 		o, err := r.getMeta(ctx, at, ref)
-		if r.mayStayUnseen(ref, err) {
+		if r.mayStayUnseen(ref, err) || apierrors.IsForbidden(err) && !r.wanted[ref.key()] { // a record alone stops nothing
 			found.hide([]Ref{ref}, err)
 			continue
 		}

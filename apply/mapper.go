@@ -23,8 +23,9 @@ import (
 type mapper struct {
 	discovery discovery.DiscoveryInterfaceWithContext
 
-	mu     sync.Mutex
-	served map[schema.GroupVersion]*servedVersion
+	mu       sync.Mutex
+	served   map[schema.GroupVersion]*servedVersion
+	versions map[string][]string // of the groups that were asked for
 }
 
 // A servedVersion is the answer about one version of a group. Its lock is held while the server is asked, so that it is asked once.
@@ -40,7 +41,7 @@ func (m *mapper) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	versions := []string{gvk.Version}
 	if gvk.Version == "" {
 		var err error
-		if versions, err = m.versions(ctx, gvk.Group); err != nil {
+		if versions, err = m.versionsOf(ctx, gvk.Group); err != nil {
 			return nil, err
 		}
 	}
@@ -95,13 +96,29 @@ func (m *mapper) kinds(ctx context.Context, gv schema.GroupVersion) (map[string]
 	return s.kinds, nil
 }
 
-// versions lists the versions of a group, the server's favourite first.
-func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
+// versionsOf lists the versions of a group, the server's favourite first.
+func (m *mapper) versionsOf(ctx context.Context, group string) (found []string, err error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
+	m.mu.Lock()
+	known, asked := m.versions[group]
+	m.mu.Unlock()
+	if asked {
+		return known, nil
+	}
+	defer func() {
+		if err == nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.versions == nil {
+				m.versions = map[string][]string{}
+			}
+			m.versions[group] = found
+		}
+	}()
 	var g metav1.APIGroup
-	err := m.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&g)
+	err = m.discovery.RESTClient().Get().AbsPath("/apis", group).Do(ctx).Into(&g)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -121,7 +138,7 @@ func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
 func (m *mapper) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.served = nil
+	m.served, m.versions = nil, nil
 }
 
 // An awayError says that the API server answers, and that the one behind it which serves a group does not.

@@ -29,6 +29,8 @@ type order struct {
 	want string
 	pos  position
 	mint *declaration // of a Secret whose values are made; nil for all others
+	// joined says that it is a Namespace which is there, is not the set's, and holds all that is asked: it is left alone. See settleHomes.
+	joined bool
 }
 
 // newOrder marks a copy of the object as one of the set, unless it is shared. The copy shares with the object what marks don't touch.
@@ -62,12 +64,15 @@ func newOrder(o *unstructured.Unstructured, set *Set, shared bool) (order, error
 
 func (o order) isSecret() bool { return o.ref.isSecret() }
 
-// unrelease takes off the mark of a hook that a manifest has which was read out of a cluster: what carries it may be deleted to be made anew.
+// unrelease takes off the marks of a hook and of a Namespace that a set made, which a manifest has that was read out of a cluster: what carries one
+// may be deleted.
 func unrelease(o *unstructured.Unstructured) {
 	a := o.GetAnnotations()
-	if _, has := a[releaseAnnotation]; has {
-		delete(a, releaseAnnotation)
-		o.SetAnnotations(a)
+	for _, key := range []string{releaseAnnotation, MadeAnnotation} {
+		if _, has := a[key]; has {
+			delete(a, key)
+			o.SetAnnotations(a)
+		}
 	}
 }
 

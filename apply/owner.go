@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"jr2.dev/jr2/internal/clip"
 )
 
 // markField is the set's mark as the server notes it among the fields of a manager.
@@ -13,26 +15,41 @@ const markField = `"f:` + SetAnnotation + `":{}`
 
 // marked says that an object carries the mark of this set and that this engine wrote it there: whoever copies an object copies its annotations, and
 // only the server's own notes of who set what tell the two apart.
-func (r *run) marked(o metav1.Object) bool {
-	return o.GetAnnotations()[SetAnnotation] == r.set.ID() && r.wroteMark(o)
+func (r *run) marked(o metav1.Object) bool { return isMarked(o, r.set, r.opts.FieldManager) }
+
+func isMarked(o metav1.Object, set *Set, manager string) bool {
+	return o.GetAnnotations()[SetAnnotation] == set.ID() && wrote(o, markField, manager)
 }
 
 // wroteMark says that the mark which an object carries, of whichever set, was written by this engine.
-func (r *run) wroteMark(o metav1.Object) bool {
-	for _, e := range o.GetManagedFields() {
-		ours := e.Manager == r.opts.FieldManager || e.Manager == mintManager
-		if ours && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(markField)) {
-			return true
-		}
-	}
-	return false
+func (r *run) wroteMark(o metav1.Object) bool { return wrote(o, markField, r.opts.FieldManager) }
+
+// wrote says that the server notes a field as set by this engine, under the name that the caller gave it or the one for Secrets that are minted.
+func wrote(o metav1.Object, field, manager string) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return (e.Manager == manager || e.Manager == mintManager) && notes(e, field)
+	})
+}
+
+func notes(e metav1.ManagedFieldsEntry, field string) bool {
+	return e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(field))
 }
 
 // holds says that an object is the set's, so that it may be written: it is marked; or it carries the mark and is the recorded one, and only the
-// server's notes of who set what were lost. The latter is not enough to delete it.
+// server's notes of who set what were lost. The latter is not enough to delete it. Where the notes say that somebody else set the mark, it is a copy,
+// and a record proves nothing: whoever may edit ConfigMaps may have written it.
 func (r *run) holds(ref Ref, now metav1.Object) bool {
-	return r.marked(now) || now.GetAnnotations()[SetAnnotation] == r.set.ID() && r.inv.records[ref.key()].UID == now.GetUID()
+	if r.marked(now) {
+		return true
+	}
+	others := slices.ContainsFunc(now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != unknownManager && notes(e, markField)
+	})
+	return !others && now.GetAnnotations()[SetAnnotation] == r.set.ID() && r.inv.records[ref.key()].UID == now.GetUID()
 }
+
+// unknownManager is whom the server notes for fields that were set before it noted anything, as after the notes were lost.
+const unknownManager = "before-first-apply"
 
 // claim says whether the set may write an object that is there: it is the set's, or it is adopted because that was asked for. An *OwnedError is
 // another set's object, an *UnownedError one that no set made. A copy of another set's object carries that set's mark and was made by neither.
@@ -41,7 +58,7 @@ func (r *run) claim(ref Ref, now metav1.Object) error {
 	switch {
 	case owner != "" && owner != r.set.ID():
 		if !slices.Contains(r.opts.AdoptFrom, owner) {
-			return &OwnedError{Ref: ref, Owner: owner, Set: r.set.ID()}
+			return &OwnedError{Ref: ref, Owner: clip.Text(owner), Set: r.set.ID()}
 		}
 		if r.opts.Adopt || r.wroteMark(now) || now.GetDeletionTimestamp() != nil {
 			return nil

@@ -34,6 +34,10 @@ func (r *run) step(ctx context.Context, o order) Step {
 	}
 	if now != nil {
 		s.uid = now.UID
+		if o.joined {
+			s.Intent, s.Why = WillLeave, whyJoined
+			return s
+		}
 		if err := r.claim(o.ref, now); err != nil {
 			return r.unclaimed(ctx, o, s, err)
 		}

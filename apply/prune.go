@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"jr2.dev/jr2/internal/clip"
 )
 
 // A departure is an object that the inventory lists and the set no longer holds, and what becomes of it.
@@ -109,7 +111,7 @@ func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialO
 	case isHeld:
 		return keep(true, "the set holds it as %s", other)
 	case owner != "" && owner != r.set.ID():
-		return keep(true, "it belongs to the set %s now", owner)
+		return keep(true, "it belongs to the set %s now", clip.Text(owner))
 	case !r.marked(now) && owner == "" && rec.UID != "" && rec.UID != now.UID:
 		return keep(true, "another object has its name now")
 	case !r.marked(now) && owner == "":
@@ -118,7 +120,7 @@ func (r *run) judgeLeaving(ctx context.Context, rec record, now *metav1.PartialO
 		return keep(true, "the server's notes of who set its fields are gone (metadata.managedFields), so nothing shows that the set made it; to delete it: %s",
 			deleteCommand(rec.Ref))
 	case !r.marked(now):
-		return keep(true, "its mark was written by somebody else (%s), as in a copy; to delete it: %s", strings.Join(managersOf(now), ", "), deleteCommand(rec.Ref))
+		return keep(true, "its mark was written by somebody else (%s), as in a copy; to delete it: %s", strings.Join(fewOf(managersOf(now)), ", "), deleteCommand(rec.Ref))
 	case now.DeletionTimestamp != nil:
 		d.action, d.why = Terminating, whyTerminating(now)
 		return d, nil

@@ -17,6 +17,9 @@ func (r *run) giveBack(ctx context.Context, at metadata.ResourceInterface, o ord
 	if d.seen == got.UID || d.lost || d.recreated || r.opts.Shared || len(managersOf(got)) < 2 {
 		return nil
 	}
+	if o.body.GetAnnotations()[MadeAnnotation] != "" {
+		return r.ownUp(ctx, at, o, got)
+	}
 	before := *got
 	before.Annotations, before.ManagedFields = nil, slices.Clone(got.ManagedFields)
 	before.ManagedFields = slices.DeleteFunc(before.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == r.opts.FieldManager })

@@ -84,7 +84,7 @@ type notedPlace struct {
 }
 
 // text is what the inventory keeps of a reading. One that is too large is kept without the files that were not read, or
-// not at all.
+// without any.
 func (r reading) text() (string, error) {
 	if r == nil {
 		return "", nil
@@ -104,10 +104,13 @@ func (r reading) text() (string, error) {
 		}
 		raw, err = json.Marshal(noted)
 	}
-	if err != nil || len(raw) > notedLimit {
+	if err != nil {
 		return "", err
 	}
-	return string(raw), nil
+	if len(raw) > notedLimit { // that there was one, and no more
+		raw, err = json.Marshal(notedReading{Version: notedVersion, Places: []notedPlace{}})
+	}
+	return string(raw), err
 }
 
 // readNoted reads what text wrote. Whoever can write the ConfigMap can write anything there, so what is not understood

@@ -154,11 +154,9 @@ func (s *Set) origin(i int) string { return s.origins[RefOf(s.Objects[i]).key()]
 func (r *run) identifyRecords(ctx context.Context) error {
 	if r.opts.Prune {
 		former := slices.Clone(r.opts.PruneData)
-		for k, rec := range r.inv.records {
-			if !r.wanted[k] {
-				former = append(former, rec.Ref)
-			}
-		}
+		near, far := r.formerPlaces()
+		r.live.hide(far, errTooManyPlaces)
+		former = append(former, near...)
 		if err := r.learn(ctx, former); err != nil {
 			return err
 		}
@@ -169,6 +167,9 @@ func (r *run) identifyRecords(ctx context.Context) error {
 			continue
 		}
 		delete(r.inv.records, key)
+		if why := r.live.hidden(rec.Ref); why != nil && !r.wanted[ref.key()] {
+			r.live.hide([]Ref{ref}, why)
+		}
 		rec.Ref = ref
 		if was, twice := r.inv.records[rec.key()]; !twice || was.UID == "" {
 			r.inv.records[rec.key()] = rec

@@ -56,7 +56,11 @@ func (r *run) leave(ctx context.Context, ref Ref) error {
 		namespaces := r.cluster.typed.CoreV1().Namespaces()
 		now, err := namespaces.Get(ctx, ref.Name, metav1.GetOptions{})
 		if err == nil && r.marked(now) {
-			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:null}}}`, now.UID, now.ResourceVersion, SetAnnotation)
+			gone := fmt.Sprintf(`%q:null`, SetAnnotation)
+			if r.madeIt(now) {
+				gone += fmt.Sprintf(`,%q:null`, MadeAnnotation)
+			}
+			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%s}}}`, now.UID, now.ResourceVersion, gone)
 			_, err = namespaces.Patch(ctx, ref.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: r.opts.FieldManager})
 		}
 		if err == nil || Classify(err) == ClassNotFound {

@@ -22,6 +22,9 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	}
 	rec := r.inv.records[o.ref.key()]
 	now := r.live.get(o.ref)
+	if now != nil && o.joined {
+		return ObjectResult{Ref: o.ref, UID: string(now.UID), Action: Unchanged, Why: whyJoined}, record{}, nil
+	}
 	if now != nil && (r.proven(o, now, rec) || r.heldAlready(ctx, o, now)) {
 		rec.Ref = o.ref
 		return ObjectResult{Ref: o.ref, UID: string(now.UID), Action: Unchanged}, rec, nil
@@ -66,6 +69,8 @@ func (r *run) writeObject(ctx context.Context, o order) (ObjectResult, record, e
 	}
 	return result, o.newRecord(d.got, r.opts.FieldManager), nil
 }
+
+const whyJoined = "it was there before and holds all that is asked of it; the set does not own it"
 
 // A deed is what the tries of one write did.
 type deed struct {

@@ -117,6 +117,7 @@ func (p *applyText) applied(e apply.Event) {
 		p.line("warning: %s: %s", e.Ref, e.Text)
 	case apply.LockHeld:
 		p.line("waiting: %s applies this set since %s", e.Holder, e.Since.UTC().Format(time.RFC3339))
+		p.line("  when nobody of that name is at work: %s", apply.BreakLock(e.Namespace, e.Name))
 	}
 }
 

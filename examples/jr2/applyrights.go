@@ -17,7 +17,7 @@ func lockName(set *apply.Set) string { return "jr2-apply-" + set.Name }
 
 // rights asks whether this user may do all that the apply does.
 func (c *connected) rights(ctx context.Context, set *apply.Set, opts apply.Options) ([]preflight.Finding, error) {
-	goes, stays, err := apply.Leaving(ctx, c.client, set, opts)
+	leaving, err := apply.Leaving(ctx, c.client, set, opts)
 	if err != nil && !apierrors.IsForbidden(err) { // a record that may not be read is the business of another right
 		return nil, err
 	}
@@ -32,10 +32,10 @@ func (c *connected) rights(ctx context.Context, set *apply.Set, opts apply.Optio
 			preflight.Needs(lock, "coordination.k8s.io", "leases", set.Namespace, lockName(set), "get", "create", "update"),
 		),
 	}
-	for _, ref := range goes {
+	for _, ref := range leaving.Goes {
 		asked.Leaving = append(asked.Leaving, named(ref))
 	}
-	for _, ref := range stays {
+	for _, ref := range slices.Concat(leaving.Stays, leaving.Unseen) {
 		asked.Seen = append(asked.Seen, named(ref))
 	}
 	for _, o := range set.Objects {

@@ -120,6 +120,8 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("a newer format is left alone", func(t *testing.T) { newerFormat(t, newStore(t, client)) })
 	t.Run("strangers are left alone", func(t *testing.T) { strangersAreLeftAlone(t, newStore(t, client)) })
 	t.Run("old rubbish goes", func(t *testing.T) { rubbish(t, newStore(t, client)) })
+	t.Run("a pointer that an editor wrote", func(t *testing.T) { hostilePointers(t, config, newStore(t, client)) })
+	t.Run("strangers with the label of chunks", func(t *testing.T) { labelledStrangers(t, newStore(t, client)) })
 	t.Run("cut off at any request", func(t *testing.T) { cutOff(t, config, client) })
 	t.Run("an answer is lost", func(t *testing.T) { lostAnswers(t, config, client) })
 	t.Run("a sweep meets a publisher", func(t *testing.T) { sweepMeetsPublisher(t, config, newStore(t, client)) })

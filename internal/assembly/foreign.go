@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A ForeignError is a ConfigMap that has a name of the Assembly's and that somebody else made: it carries none of the publisher's labels, and the server
@@ -21,21 +22,26 @@ func (e *ForeignError) Error() string {
 
 // claim refuses a ConfigMap of somebody else.
 func (p *ClusterPublisher) claim(found *corev1.ConfigMap) error {
-	kin := len(p.labels) > 0
-	for key, value := range p.labels {
-		kin = kin && found.Labels[key] == value
-	}
-	if kin || p.Adopt {
+	if p.owns(found) || p.Adopt {
 		return nil
 	}
 	var managers []string
 	for _, entry := range found.ManagedFields {
-		if entry.Manager == fieldManager {
-			return nil
-		}
 		if !slices.Contains(managers, entry.Manager) {
 			managers = append(managers, entry.Manager)
 		}
 	}
-	return &ForeignError{Namespace: found.Namespace, Name: found.Name, Managers: managers}
+	return &ForeignError{Namespace: found.Namespace, Name: found.Name, Managers: managers[:min(len(managers), maxManagers)]}
+}
+
+// maxManagers bounds how many field managers of an object are told.
+const maxManagers = 10
+
+// owns says that an object carries the labels of the publisher, or that the server notes a field of it as the publisher's.
+func (p *ClusterPublisher) owns(found metav1.Object) bool {
+	kin := len(p.labels) > 0
+	for key, value := range p.labels {
+		kin = kin && found.GetLabels()[key] == value
+	}
+	return kin || slices.ContainsFunc(found.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == fieldManager })
 }

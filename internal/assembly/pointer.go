@@ -6,8 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"jr2.dev/jr2/internal/clip"
 	"jr2.dev/jr2/internal/names"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,9 +49,26 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// valid says whether a record can be what a publisher wrote: it bounds what a reader fetches.
+// Bounds of what a record may say. Whoever may edit ConfigMaps in the namespace may have written it.
+const (
+	// maxChunks bounds the requests of a reader. An Assembly of MaxSize has 43 chunks.
+	maxChunks    = 256
+	maxWorkflows = 5000
+	maxWorkflow  = 253
+)
+
+// valid says whether a record can be what a publisher wrote: it bounds what a reader fetches, and what is shown of it.
 func (r *record) valid() bool {
-	return len(r.Hash) == 12 && r.Size > 0 && r.Size <= MaxSize && r.Chunks > 0 && r.Chunks <= r.Size
+	named := !slices.ContainsFunc(r.Workflows, func(name string) bool {
+		return len(name) > maxWorkflow || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl)
+	})
+	return isHex(r.Hash, 12) && isHex(r.SHA256, 2*sha256.Size) && r.Size > 0 && r.Size <= MaxSize &&
+		r.Chunks > 0 && r.Chunks <= min(r.Size, maxChunks) && len(r.Workflows) <= maxWorkflows && named
+}
+
+// isHex says that a text is that many lower-case hex digits.
+func isHex(text string, digits int) bool {
+	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 func chunkName(hash string, n int) string {
@@ -84,7 +107,8 @@ func getPointer(ctx context.Context, client kubernetes.Interface, namespace stri
 type FormatError struct{ Format string }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("ConfigMap %s has format %q, and this version knows %d: a newer jr2 published it", names.AssemblyPointer, e.Format, Format)
+	return fmt.Sprintf("ConfigMap %s has format %q, and this version knows %d: a newer jr2 published it; when none did, delete the ConfigMap, and publish again",
+		names.AssemblyPointer, clip.Text(e.Format), Format)
 }
 
 // stateOf reads the pointer's content. A *FormatError says that it must be left alone, an error with ErrInvalid that it is damaged.
@@ -110,12 +134,34 @@ func stateOf(pointer *corev1.ConfigMap) (state, error) {
 	return s, nil
 }
 
+// maxOthers is how many bytes of keys that no publisher writes may lie in the pointer.
+const maxOthers = 64 << 10
+
+// makeRoom takes out what somebody put into the pointer beside its keys, when there is so much of it that nothing else would fit.
+func makeRoom(pointer *corev1.ConfigMap) {
+	ours := []string{keyFormat, keyCurrent, keyPrevious}
+	size := 0
+	for key, value := range pointer.Data {
+		if !slices.Contains(ours, key) {
+			size += len(key) + len(value)
+		}
+	}
+	for key, value := range pointer.BinaryData {
+		size += len(key) + len(value)
+	}
+	if size > maxOthers {
+		maps.DeleteFunc(pointer.Data, func(key, _ string) bool { return !slices.Contains(ours, key) })
+		pointer.BinaryData = nil
+	}
+}
+
 // write puts the state into the pointer's data.
 func (s state) write(pointer *corev1.ConfigMap) error {
 	if pointer.Data == nil {
 		pointer.Data = map[string]string{}
 	}
 	pointer.Data[keyFormat] = strconv.Itoa(Format)
+	makeRoom(pointer)
 	for key, r := range map[string]*record{keyCurrent: s.Current, keyPrevious: s.Previous} {
 		if r == nil {
 			delete(pointer.Data, key)

@@ -76,7 +76,7 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 		}
 	}
 	// The list comes before the pointer is written: what anybody touches after it has another resourceVersion than we ask to delete.
-	before, err := p.client.CoreV1().ConfigMaps(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: names.LabelAssembly})
+	before, err := p.listChunks(ctx)
 	if err != nil {
 		return fmt.Errorf("list the chunks in %s: %w", p.namespace, err)
 	}
@@ -93,7 +93,7 @@ func (p *ClusterPublisher) publish(ctx context.Context, a *Assembly) error {
 			return err
 		}
 	}
-	p.sweep(ctx, before.Items, old, next)
+	p.sweep(ctx, before, old, next)
 	return nil
 }
 

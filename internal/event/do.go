@@ -15,6 +15,8 @@ type NamespaceApplied struct {
 type LockWaiting struct {
 	Holder string    `json:"holder"`
 	Since  time.Time `json:"since"`
+	// Fix is the command that takes the lock away from a holder of whom nobody knows: the cluster has only its word.
+	Fix string `json:"fix,omitempty"`
 }
 
 // ImagesNotNeeded says that no Sandbox Image is built, and why.

@@ -114,7 +114,11 @@ func did(e event.Event) ([]string, bool) {
 	case event.NamespaceApplied:
 		return namespaceApplied(e), true
 	case event.LockWaiting:
-		return one("waiting: %s converges this Instance since %s", e.Holder, e.Since.UTC().Format(time.RFC3339))
+		lines, ok := one("waiting: %s converges this Instance since %s", e.Holder, e.Since.UTC().Format(time.RFC3339))
+		if e.Fix != "" {
+			lines = append(lines, "  when nobody of that name is at work: "+e.Fix)
+		}
+		return lines, ok
 	case event.ImagesNotNeeded:
 		return one("sandbox images: none — %s", e.Reason)
 	case event.ImageFresh:

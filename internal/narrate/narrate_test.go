@@ -55,6 +55,8 @@ func golden() []struct {
 		{event.NamespaceApplied{Name: "team-a", Action: "created"}, `namespace: "team-a" created`},
 		{event.LockWaiting{Holder: "ana@laptop, process 7", Since: time.Date(2026, 2, 3, 5, 5, 6, 0, time.FixedZone("", 3600))},
 			`waiting: ana@laptop, process 7 converges this Instance since 2026-02-03T04:05:06Z`},
+		{event.LockWaiting{Holder: "ana", Fix: "kubectl delete lease l -n n"}, `waiting: ana converges this Instance since 0001-01-01T00:00:00Z
+  when nobody of that name is at work: kubectl delete lease l -n n`},
 		{event.ImagesNotNeeded{Reason: "no registered Machine makes a Sandbox"}, `sandbox images: none — no registered Machine makes a Sandbox`},
 		{event.ImageFresh{Name: "default", Ref: "reg/app:1", Source: "record"}, `sandbox image "default": reg/app:1 is delivered already, says the record (--force rebuilds it)`},
 		{event.ImageBuilding{Name: "default", Ref: "reg/app:1"}, `sandbox image "default": building reg/app:1`},
