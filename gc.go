@@ -41,8 +41,10 @@ type GCOptions struct {
 // kind cluster; the nodes of other clusters look after themselves. Registries are never swept.
 //
 // Needed is what the image map of any Instance names, or named before the last converge that changed it; and what any Sandbox (a parked one
-// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that fails sweeps nothing. A converge that runs at the same
-// time is no root: what it has built and not yet recorded may go, and is built or found in the registry again.
+// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that
+// fails sweeps nothing. Where somebody edited a map so that it means nothing, all images of that Instance are kept, and the error names the object
+// beside what was done. A converge that runs at the same time is no root: what it has built and not yet recorded may go, and is built or found in
+// the registry again.
 func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	c, err := resolve(Options{Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context})
 	if err != nil {
@@ -51,7 +53,7 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	if err := c.dial(); err != nil {
 		return nil, err
 	}
-	roots, err := c.imageRoots(ctx)
+	roots, unread, err := c.imageRoots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was swept, because what %s needs could not be read: %w", c.context, err)
 	}
@@ -73,6 +75,7 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	if ctx.Err() != nil {
 		return done, err
 	}
+	err = errors.Join(err, unread)
 	nodes := opts.Nodes
 	if nodes == nil && c.kind() != "" {
 		nodes = &images.Kind{Cluster: c.kind(), Docker: docker}
@@ -105,33 +108,49 @@ func (c cluster) machines(ctx context.Context) (map[string]string, error) {
 
 // imageRoots reads what anything of jr2 in the cluster names: records and pods in the namespaces of Instances, and Sandboxes wherever they are, for a
 // program may make them in a namespace that is no Instance's.
-func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
-	roots := &images.Roots{}
+func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unread, err error) {
+	roots = &images.Roots{}
 	local, err := c.localRegistry(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	roots.Alias(local)
 	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: names.LabelInstance})
 	if err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
+		return nil, nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	for _, namespace := range namespaces.Items {
-		if err := c.addImageMap(ctx, namespace.Name, roots); err != nil {
-			return nil, err
-		}
-		if err := c.addRecord(ctx, namespace.Name, roots); err != nil {
-			return nil, err
-		}
-		if err := c.addPods(ctx, namespace.Name, roots); err != nil {
-			return nil, err
+		for _, add := range []func(context.Context, string, *images.Roots) error{c.addImageMap, c.addRecord, c.addPods} {
+			err := add(ctx, namespace.Name, roots)
+			var edited *editedMapError
+			switch {
+			case errors.As(err, &edited):
+				instance := namespace.Labels[names.LabelInstance]
+				roots.AddInstance(instance)
+				unread = errors.Join(unread, fmt.Errorf("%w — all images of instance %q are kept; %s", edited, instance, edited.fix))
+			case err != nil:
+				return nil, nil, err
+			}
 		}
 	}
 	if err := c.addSandboxes(ctx, roots); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return roots, c.addPods(ctx, names.OperatorNamespace, roots)
+	return roots, unread, c.addPods(ctx, names.OperatorNamespace, roots)
 }
+
+// An editedMapError says that a text which a converge wrote means nothing any more: somebody edited it.
+type editedMapError struct {
+	object string
+	err    error
+	fix    string
+}
+
+const upRepairs = "the next jr2 up repairs it, or says whose edit it is"
+
+func (e *editedMapError) Error() string { return e.object + ": " + e.err.Error() }
+
+func (e *editedMapError) Unwrap() error { return e.err }
 
 // localRegistry asks by which name nodes know a registry beside the cluster; not to be told is the zero value.
 func (c cluster) localRegistry(ctx context.Context) (images.LocalRegistry, error) {
@@ -151,13 +170,14 @@ func (c cluster) addImageMap(ctx context.Context, namespace string, roots *image
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err == nil {
-		if text, ok := found.Data[names.ImagesKey]; ok {
-			err = roots.AddMap([]byte(text))
-		}
-	}
+	object := "ConfigMap " + namespace + "/" + names.ImagesConfig
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, names.ImagesConfig, err)
+		return fmt.Errorf("%s: %w", object, err)
+	}
+	if text, ok := found.Data[names.ImagesKey]; ok {
+		if err := roots.AddMap([]byte(text)); err != nil {
+			return &editedMapError{object, err, upRepairs}
+		}
 	}
 	return nil
 }
@@ -168,14 +188,20 @@ func (c cluster) addRecord(ctx context.Context, namespace string, roots *images.
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if text := found.Annotations[names.AnnotationImages]; err == nil && text != "" {
-		err = roots.AddMap([]byte(text))
-	}
-	if text := found.Annotations[names.AnnotationReplaced]; err == nil && text != "" {
-		err = roots.AddList([]byte(text))
-	}
+	object := "Deployment " + namespace + "/" + names.Orchestrator
 	if err != nil {
-		return fmt.Errorf("Deployment %s/%s: %w", namespace, names.Orchestrator, err)
+		return fmt.Errorf("%s: %w", object, err)
+	}
+	if text := found.Annotations[names.AnnotationReplaced]; text != "" {
+		if err := roots.AddList([]byte(text)); err != nil {
+			return &editedMapError{object, err, fmt.Sprintf("jr2 up writes that list only when images change, so take it away: kubectl annotate deployment -n %s %s %s-",
+				namespace, names.Orchestrator, names.AnnotationReplaced)}
+		}
+	}
+	if text := found.Annotations[names.AnnotationImages]; text != "" {
+		if err := roots.AddMap([]byte(text)); err != nil {
+			return &editedMapError{object, err, upRepairs}
+		}
 	}
 	return nil
 }

@@ -36,6 +36,10 @@ func (r *run) takeOver(ctx context.Context, at metadata.ResourceInterface, o ord
 	return r.patch(ctx, at, ruling.order, now.ResourceVersion, ruling.force)
 }
 
+// ourOwn are the labels and annotations of jr2. Nobody else has a use for one, and an object whose notes somebody changed would else be out of
+// reach of every run.
+var ourOwn = regexp.MustCompile(`\.metadata\.(?:annotations|labels)\.jr2\.dev/`)
+
 // A ruling is how an object is written in spite of conflicts.
 type ruling struct {
 	order order      // without the fields that are left to others
@@ -50,6 +54,8 @@ func (r *run) rule(o order, conflicts []Conflict, live metav1.Object) (ruling, b
 	for _, c := range conflicts {
 		manager, _, _ := strings.Cut(c.Manager, " (")
 		switch {
+		case ourOwn.MatchString(c.Field):
+			decided.force = true // whoever wrote there: it is ours by its name
 		case slices.Contains(r.opts.Conflicts.LeaveTo, manager):
 			decided.left = append(decided.left, c)
 		case slices.Contains(r.opts.Conflicts.TakeFrom, manager):

@@ -3,6 +3,7 @@ package images
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -12,7 +13,13 @@ import (
 type Roots struct {
 	named map[string]bool
 	local LocalRegistry
+	// whole are the beginnings of repositories of Instances of which everything is needed.
+	whole []string
 }
+
+// AddInstance makes every image needed that converges of an Instance may have built: for one whose records can't be read. Images of other Instances
+// whose name begins with its name count too, because names can't be told apart in refs; so does every image that is not named as one of an Instance.
+func (r *Roots) AddInstance(name string) { r.whole = append(r.whole, repository(name, "")) }
 
 // Add makes refs needed, in whatever spelling they come. What is no ref counts as it is written.
 func (r *Roots) Add(refs ...string) {
@@ -66,6 +73,11 @@ func (r *Roots) Alias(local LocalRegistry) { r.local = local }
 
 // Need says whether ref is needed.
 func (r *Roots) Need(ref string) bool {
+	last := ref[strings.LastIndex(ref, "/")+1:]
+	begins := func(repository string) bool { return strings.HasPrefix(last, repository) }
+	if len(r.whole) > 0 && (!begins(repositoryPrefix) || slices.ContainsFunc(r.whole, begins)) {
+		return true
+	}
 	for _, spelled := range spellings(ref) {
 		if r.named[spelled] {
 			return true
