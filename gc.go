@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/clip"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
@@ -41,8 +42,10 @@ type GCOptions struct {
 // kind cluster; the nodes of other clusters look after themselves. Registries are never swept.
 //
 // Needed is what the image map of any Instance names, or named before the last converge that changed it; and what any Sandbox (a parked one
-// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that fails sweeps nothing. A converge that runs at the same
-// time is no root: what it has built and not yet recorded may go, and is built or found in the registry again.
+// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that fails
+// sweeps nothing. Where a namespace was read and its record says what is no image map, because somebody changed it, the images of its Instance stay, the
+// rest is swept, and the error says which namespaces those are. A converge that runs at the same time is no root: what it has built and not yet recorded
+// may go, and is built or found in the registry again.
 func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	c, err := resolve(Options{Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context})
 	if err != nil {
@@ -51,7 +54,7 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	if err := c.dial(); err != nil {
 		return nil, err
 	}
-	roots, err := c.imageRoots(ctx)
+	roots, unclear, err := c.imageRoots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was swept, because what %s needs could not be read: %w", c.context, err)
 	}
@@ -70,6 +73,7 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 		store = engine
 	}
 	done, err := images.Sweep(ctx, store, roots, sweep)
+	err = errors.Join(unclear, err)
 	if ctx.Err() != nil {
 		return done, err
 	}
@@ -104,33 +108,48 @@ func (c cluster) machines(ctx context.Context) (map[string]string, error) {
 }
 
 // imageRoots reads what anything of jr2 in the cluster names: records and pods in the namespaces of Instances, and Sandboxes wherever they are, for a
-// program may make them in a namespace that is no Instance's.
-func (c cluster) imageRoots(ctx context.Context) (*images.Roots, error) {
-	roots := &images.Roots{}
+// program may make them in a namespace that is no Instance's. unclear says which records do not read.
+func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unclear, err error) {
+	roots = &images.Roots{}
 	local, err := c.localRegistry(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	roots.Alias(local)
 	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: names.LabelInstance})
 	if err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
+		return nil, nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	for _, namespace := range namespaces.Items {
-		if err := c.addImageMap(ctx, namespace.Name, roots); err != nil {
-			return nil, err
-		}
-		if err := c.addRecord(ctx, namespace.Name, roots); err != nil {
-			return nil, err
-		}
-		if err := c.addPods(ctx, namespace.Name, roots); err != nil {
-			return nil, err
+		instance := namespace.Labels[names.LabelInstance]
+		for _, add := range []func(context.Context, string, *images.Roots) error{c.addImageMap, c.addRecord, c.addPods} {
+			err := add(ctx, namespace.Name, roots)
+			if damaged := (*damagedRecord)(nil); errors.As(err, &damaged) {
+				roots.Spare(instance)
+				unclear = errors.Join(unclear, fmt.Errorf("no image of instance %q was swept, because nobody can read what it needs: %w; converge it again to have it written anew", instance, err))
+			} else if err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	if err := c.addSandboxes(ctx, roots); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return roots, c.addPods(ctx, names.OperatorNamespace, roots)
+	return roots, unclear, c.addPods(ctx, names.OperatorNamespace, roots)
+}
+
+// A damagedRecord is a record of images that was read and says nothing: whoever may edit the namespace may have written it.
+type damagedRecord struct{ err error }
+
+func (e *damagedRecord) Error() string { return clip.Text(e.err.Error()) }
+func (e *damagedRecord) Unwrap() error { return e.err }
+
+// asDamaged marks an error about what was read.
+func asDamaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &damagedRecord{err}
 }
 
 // localRegistry asks by which name nodes know a registry beside the cluster; not to be told is the zero value.
@@ -153,7 +172,7 @@ func (c cluster) addImageMap(ctx context.Context, namespace string, roots *image
 	}
 	if err == nil {
 		if text, ok := found.Data[names.ImagesKey]; ok {
-			err = roots.AddMap([]byte(text))
+			err = asDamaged(roots.AddMap([]byte(text)))
 		}
 	}
 	if err != nil {
@@ -169,10 +188,10 @@ func (c cluster) addRecord(ctx context.Context, namespace string, roots *images.
 		return nil
 	}
 	if text := found.Annotations[names.AnnotationImages]; err == nil && text != "" {
-		err = roots.AddMap([]byte(text))
+		err = asDamaged(roots.AddMap([]byte(text)))
 	}
 	if text := found.Annotations[names.AnnotationReplaced]; err == nil && text != "" {
-		err = roots.AddList([]byte(text))
+		err = asDamaged(roots.AddList([]byte(text)))
 	}
 	if err != nil {
 		return fmt.Errorf("Deployment %s/%s: %w", namespace, names.Orchestrator, err)

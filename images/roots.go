@@ -3,6 +3,7 @@ package images
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -10,8 +11,9 @@ import (
 
 // Roots are the refs that something in a cluster needs. The zero value holds none.
 type Roots struct {
-	named map[string]bool
-	local LocalRegistry
+	named  map[string]bool
+	spared map[string]bool
+	local  LocalRegistry
 }
 
 // Add makes refs needed, in whatever spelling they come. What is no ref counts as it is written.
@@ -59,6 +61,18 @@ func (r *Roots) AddList(text []byte) error {
 	}
 	r.Add(refs...)
 	return nil
+}
+
+// Spare keeps every image that was built for an Instance, and those that do not say for which: nobody knows what that Instance needs.
+func (r *Roots) Spare(instance string) {
+	if r.spared == nil {
+		r.spared = map[string]bool{}
+	}
+	r.spared[instance] = true
+}
+
+func (r *Roots) spares(image Stored) bool {
+	return len(r.spared) > 0 && (len(image.Instances) == 0 || slices.ContainsFunc(image.Instances, func(name string) bool { return r.spared[name] }))
 }
 
 // Alias says by which other name nodes know a registry: a ref that is named by it is needed under ours too.
