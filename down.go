@@ -63,7 +63,8 @@ type down struct {
 
 	name      string
 	all       bool              // the operator goes, and may go
-	namespace *corev1.Namespace // look: nil when it is gone already
+	namespace *corev1.Namespace // look: nil when it is gone already, or is no Instance's any more
+	gone      bool              // look: there is no namespace
 	home      *homeLook         // look: nil when the namespace is gone or going
 	loose     Occupants         // look: Sandboxes and Repos in namespaces of no Instance
 	operators map[types.UID]bool
@@ -127,10 +128,8 @@ func (d *down) look(ctx context.Context) error {
 		return err
 	}
 	d.namespace = namespace
-	if err := d.isOurs(namespace); err != nil {
-		return err
-	}
-	if namespace == nil {
+	unlabelled := namespace != nil && namespace.Labels[names.LabelInstance] == ""
+	if namespace == nil || unlabelled && d.all {
 		there := false
 		if d.all {
 			there, err = d.operatorThere(ctx)
@@ -139,8 +138,13 @@ func (d *down) look(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !there:
-			return d.notDeployed(false)
+			return d.notDeployed(unlabelled)
 		}
+		d.namespace, namespace = nil, nil // what is there is nobody's, as after a removal that left it: the operator alone is left
+		d.gone = !unlabelled
+	}
+	if err := d.isOurs(namespace); err != nil {
+		return err
 	}
 	if d.all {
 		if d.result.Others, err = d.others(ctx); err != nil {
@@ -201,7 +205,7 @@ func (d *down) ask(ctx context.Context) error {
 // instance removes the Instance and waits until it is gone.
 func (d *down) instance(ctx context.Context) error {
 	if d.namespace == nil {
-		d.result.Gone = true
+		d.result.Gone = d.gone
 		return nil
 	}
 	stays, err := d.removeInstance(ctx)
@@ -310,7 +314,7 @@ func (d *down) finish(context.Context) error {
 	left := []string{"/var/lib/jr2/" + d.cluster.namespace + "/repos on the nodes", "images in the registry"}
 	classes := "PriorityClasses " + names.PriorityControl + ", " + names.PrioritySandbox
 	d.result.LeftInPlace = append([]string{classes}, left...)
-	if d.result.Stays != nil {
+	if d.result.Stays != nil || d.namespace == nil && !d.gone {
 		d.result.LeftInPlace = append([]string{"namespace " + d.cluster.namespace}, d.result.LeftInPlace...)
 	}
 	d.tell(LeftInPlace{What: d.result.LeftInPlace})

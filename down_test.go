@@ -116,8 +116,13 @@ func TestDownTouchesNothing(t *testing.T) {
 	if nobodys := w.down(t, "down-nobodys"); !errors.As(nobodys.err, &absent) || !absent.Unlabelled {
 		t.Errorf("no label: %v", nobodys.err)
 	}
-	if all := w.down(t, "down-nobodys", func(o *jr2.DownOptions) { o.All = true }); !errors.As(all.err, &absent) {
-		t.Errorf("no label, all: %v", all.err)
+	onlyAsked := jr2.Removal{}
+	all := w.down(t, "down-nobodys", func(o *jr2.DownOptions) { // the operator is there, and is all that would go
+		o.All, o.Yes = true, false
+		o.Confirm = func(_ context.Context, r jr2.Removal) (bool, error) { onlyAsked = r; return false, nil }
+	})
+	if !errors.Is(all.err, jr2.ErrDeclined) || !onlyAsked.Absent {
+		t.Errorf("no label, all: %v, %+v", all.err, onlyAsked)
 	}
 	asked := ""
 	declined := w.down(t, "down-ours", func(o *jr2.DownOptions) {

@@ -97,7 +97,10 @@ func (d *down) strays(ctx context.Context) (Occupants, error) {
 	if err != nil {
 		return Occupants{}, err
 	}
-	homes := []string{d.cluster.namespace}
+	var homes []string
+	if d.namespace != nil {
+		homes = append(homes, d.cluster.namespace)
+	}
 	for _, other := range d.result.Others {
 		homes = append(homes, other.Namespace)
 	}

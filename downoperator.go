@@ -92,7 +92,7 @@ func (d *down) operator(ctx context.Context) error {
 	if !d.all {
 		return nil
 	}
-	refs, err := d.operatorRefs(ctx)
+	refs, rendered, err := d.operatorRefs(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *down) operator(ctx context.Context) error {
 		}
 	}
 	for _, refs := range [][]apply.Ref{kinds, rest} {
-		if err := d.removeAll(ctx, refs); err != nil {
+		if err := d.removeAll(ctx, refs, rendered); err != nil {
 			return err
 		}
 	}
@@ -132,32 +132,46 @@ func (d *down) operator(ctx context.Context) error {
 	return nil
 }
 
-func (d *down) operatorRefs(ctx context.Context) ([]apply.Ref, error) {
-	refs, err := apply.Owned(ctx, d.cluster.client, setOperator, names.OperatorNamespace)
-	if err != nil {
-		return nil, err
+// operatorRefs are what the operator may have in the cluster: what its record lists, and what is rendered of it, by their texts.
+func (d *down) operatorRefs(ctx context.Context) (refs []apply.Ref, rendered map[string]bool, err error) {
+	if refs, err = apply.Owned(ctx, d.cluster.client, setOperator, names.OperatorNamespace); err != nil {
+		return nil, nil, err
 	}
 	objects, err := render.Operator(render.Input{Instance: d.inst})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	rendered = map[string]bool{}
 	for _, object := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		ref := apply.RefOf(&unstructured.Unstructured{Object: fields})
+		rendered[ref.String()] = true
 		if !slices.ContainsFunc(refs, func(r apply.Ref) bool { return r.String() == ref.String() }) {
 			refs = append(refs, ref)
 		}
 	}
-	return refs, nil
+	return refs, rendered, nil
 }
 
-// removeAll removes what carries the mark of jr2; what does not is kept and reported so.
-func (d *down) removeAll(ctx context.Context, refs []apply.Ref) error {
-	owner := names.LabelManagedBy + "=" + names.ManagedBy
-	results, err := apply.Remove(ctx, d.cluster.config, apply.RemoveOptions{Owner: owner, Timeout: d.operatorTimeout(), Events: d.tellApply}, refs...)
+// removeAll removes what carries the mark of the operator's set and, of what is rendered of it, what carries the label of jr2, both by the hand of jr2;
+// what does not is kept and reported so. A label alone is not enough for what only the record lists: everything of jr2 has it.
+func (d *down) removeAll(ctx context.Context, refs []apply.Ref, rendered map[string]bool) error {
+	var listed, known []apply.Ref
+	for _, ref := range refs {
+		if rendered[ref.String()] {
+			known = append(known, ref)
+		} else {
+			listed = append(listed, ref)
+		}
+	}
+	opts := apply.RemoveOptions{Set: names.OperatorNamespace + "/" + setOperator, Timeout: d.operatorTimeout(), Events: d.tellApply}
+	results, err := apply.Remove(ctx, d.cluster.config, opts, listed...)
+	opts.Owner = names.LabelManagedBy + "=" + names.ManagedBy
+	more, failed := apply.Remove(ctx, d.cluster.config, opts, known...)
+	results, err = append(results, more...), errors.Join(err, failed)
 	for _, result := range results {
 		if result.Action != "" {
 			d.result.Operator = append(d.result.Operator, result)

@@ -58,7 +58,7 @@ type Removal struct {
 	Instance  string
 	Context   string
 	Namespace string
-	// Absent says that the namespace is gone already and only the operator is left.
+	// Absent says that the namespace is gone already, or is no Instance's any more, and only the operator is left.
 	Absent bool
 	// All says that the operator goes too; Others are the cluster's other Instances, which lose their Sandboxes and Repos with it.
 	All    bool

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/images"
+	"jr2.dev/jr2/internal/clip"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
@@ -41,10 +42,10 @@ type GCOptions struct {
 // kind cluster; the nodes of other clusters look after themselves. Registries are never swept.
 //
 // Needed is what the image map of any Instance names, or named before the last converge that changed it; and what any Sandbox (a parked one
-// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that
-// fails sweeps nothing. Where somebody edited a map so that it means nothing, all images of that Instance are kept, and the error names the object
-// beside what was done. A converge that runs at the same time is no root: what it has built and not yet recorded may go, and is built or found in
-// the registry again.
+// too) or any pod of an Instance or of the operator names, also one that is ending. All of that is read before anything is removed; one read that fails
+// sweeps nothing. Where a namespace was read and its record says what is no image map, because somebody changed it, the images of its Instance stay, the
+// rest is swept, and the error says which namespaces those are. A converge that runs at the same time is no root: what it has built and not yet recorded
+// may go, and is built or found in the registry again.
 func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	c, err := resolve(Options{Config: opts.Config, Kubeconfig: opts.Kubeconfig, Context: opts.Context})
 	if err != nil {
@@ -53,7 +54,7 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 	if err := c.dial(); err != nil {
 		return nil, err
 	}
-	roots, unread, err := c.imageRoots(ctx)
+	roots, unclear, err := c.imageRoots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was swept, because what %s needs could not be read: %w", c.context, err)
 	}
@@ -72,10 +73,10 @@ func GC(ctx context.Context, opts GCOptions) (*images.Sweeping, error) {
 		store = engine
 	}
 	done, err := images.Sweep(ctx, store, roots, sweep)
+	err = errors.Join(unclear, err)
 	if ctx.Err() != nil {
 		return done, err
 	}
-	err = errors.Join(err, unread)
 	nodes := opts.Nodes
 	if nodes == nil && c.kind() != "" {
 		nodes = &images.Kind{Cluster: c.kind(), Docker: docker}
@@ -107,8 +108,8 @@ func (c cluster) machines(ctx context.Context) (map[string]string, error) {
 }
 
 // imageRoots reads what anything of jr2 in the cluster names: records and pods in the namespaces of Instances, and Sandboxes wherever they are, for a
-// program may make them in a namespace that is no Instance's.
-func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unread, err error) {
+// program may make them in a namespace that is no Instance's. unclear says which records do not read.
+func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unclear, err error) {
 	roots = &images.Roots{}
 	local, err := c.localRegistry(ctx)
 	if err != nil {
@@ -120,15 +121,13 @@ func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unread, e
 		return nil, nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	for _, namespace := range namespaces.Items {
+		instance := namespace.Labels[names.LabelInstance]
 		for _, add := range []func(context.Context, string, *images.Roots) error{c.addImageMap, c.addRecord, c.addPods} {
 			err := add(ctx, namespace.Name, roots)
-			var edited *editedMapError
-			switch {
-			case errors.As(err, &edited):
-				instance := namespace.Labels[names.LabelInstance]
-				roots.AddInstance(instance)
-				unread = errors.Join(unread, fmt.Errorf("%w — all images of instance %q are kept; %s", edited, instance, edited.fix))
-			case err != nil:
+			if damaged := (*damagedRecord)(nil); errors.As(err, &damaged) {
+				roots.Spare(instance)
+				unclear = errors.Join(unclear, fmt.Errorf("no image of instance %q was swept, because nobody can read what it needs: %w; converge it again to have it written anew", instance, err))
+			} else if err != nil {
 				return nil, nil, err
 			}
 		}
@@ -136,21 +135,22 @@ func (c cluster) imageRoots(ctx context.Context) (roots *images.Roots, unread, e
 	if err := c.addSandboxes(ctx, roots); err != nil {
 		return nil, nil, err
 	}
-	return roots, unread, c.addPods(ctx, names.OperatorNamespace, roots)
+	return roots, unclear, c.addPods(ctx, names.OperatorNamespace, roots)
 }
 
-// An editedMapError says that a text which a converge wrote means nothing any more: somebody edited it.
-type editedMapError struct {
-	object string
-	err    error
-	fix    string
+// A damagedRecord is a record of images that was read and says nothing: whoever may edit the namespace may have written it.
+type damagedRecord struct{ err error }
+
+func (e *damagedRecord) Error() string { return clip.Text(e.err.Error()) }
+func (e *damagedRecord) Unwrap() error { return e.err }
+
+// asDamaged marks an error about what was read.
+func asDamaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &damagedRecord{err}
 }
-
-const upRepairs = "the next jr2 up repairs it, or says whose edit it is"
-
-func (e *editedMapError) Error() string { return e.object + ": " + e.err.Error() }
-
-func (e *editedMapError) Unwrap() error { return e.err }
 
 // localRegistry asks by which name nodes know a registry beside the cluster; not to be told is the zero value.
 func (c cluster) localRegistry(ctx context.Context) (images.LocalRegistry, error) {
@@ -170,14 +170,13 @@ func (c cluster) addImageMap(ctx context.Context, namespace string, roots *image
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	object := "ConfigMap " + namespace + "/" + names.ImagesConfig
-	if err != nil {
-		return fmt.Errorf("%s: %w", object, err)
-	}
-	if text, ok := found.Data[names.ImagesKey]; ok {
-		if err := roots.AddMap([]byte(text)); err != nil {
-			return &editedMapError{object, err, upRepairs}
+	if err == nil {
+		if text, ok := found.Data[names.ImagesKey]; ok {
+			err = asDamaged(roots.AddMap([]byte(text)))
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, names.ImagesConfig, err)
 	}
 	return nil
 }
@@ -188,20 +187,14 @@ func (c cluster) addRecord(ctx context.Context, namespace string, roots *images.
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	object := "Deployment " + namespace + "/" + names.Orchestrator
+	if text := found.Annotations[names.AnnotationImages]; err == nil && text != "" {
+		err = asDamaged(roots.AddMap([]byte(text)))
+	}
+	if text := found.Annotations[names.AnnotationReplaced]; err == nil && text != "" {
+		err = asDamaged(roots.AddList([]byte(text)))
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", object, err)
-	}
-	if text := found.Annotations[names.AnnotationReplaced]; text != "" {
-		if err := roots.AddList([]byte(text)); err != nil {
-			return &editedMapError{object, err, fmt.Sprintf("jr2 up writes that list only when images change, so take it away: kubectl annotate deployment -n %s %s %s-",
-				namespace, names.Orchestrator, names.AnnotationReplaced)}
-		}
-	}
-	if text := found.Annotations[names.AnnotationImages]; text != "" {
-		if err := roots.AddMap([]byte(text)); err != nil {
-			return &editedMapError{object, err, upRepairs}
-		}
+		return fmt.Errorf("Deployment %s/%s: %w", namespace, names.Orchestrator, err)
 	}
 	return nil
 }

@@ -21,12 +21,19 @@ import (
 )
 
 // shelf is a store of images in memory; the engine's own is tested where it is made.
-type shelf struct{ tags []string }
+type shelf struct {
+	tags []string
+	of   map[string]string // the Instance for which a tag was built
+}
 
 func (s *shelf) Built(context.Context) ([]images.Stored, error) {
 	var out []images.Stored
 	for _, tag := range s.tags {
-		out = append(out, images.Stored{ID: tag, Tags: []string{tag}})
+		stored := images.Stored{ID: tag, Tags: []string{tag}}
+		if name := s.of[tag]; name != "" {
+			stored.Instances = []string{name}
+		}
+		out = append(out, stored)
 	}
 	return out, nil
 }
@@ -87,9 +94,15 @@ func TestGCReadsRootsClusterWide(t *testing.T) {
 	_, err = maps.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, patch, metav1.PatchOptions{})
 	must(t, err)
 	opts.Config = w.Config()
-	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "ConfigMap gc-one/jr2-images") || len(store.tags) != len(all) {
+	if _, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "ConfigMap gc-one/jr2-images: the image map is not readable") || len(store.tags) != len(all) {
 		t.Errorf("%v, left %q", err, store.tags)
 	}
+	theirs := &shelf{tags: slices.Clone(all), of: map[string]string{"r.test/map:2-amd64": "one", "r.test/stranger:1-amd64": "two"}} // what others built is swept
+	opts.Store = theirs
+	if report, err := jr2.GC(t.Context(), opts); err == nil || !strings.Contains(err.Error(), `no image of instance "one" was swept`) || !slices.Equal(report.Removed, []string{"r.test/stranger:1-amd64"}) {
+		t.Errorf("%v, %+v", err, report)
+	}
+	opts.Store = store
 	_, err = maps.Patch(t.Context(), names.ImagesConfig, types.MergePatchType, []byte(`{"data": {"`+names.ImagesKey+`": "{}"}}`), metav1.PatchOptions{})
 	must(t, err)
 	orchestrator := w.client.AppsV1().Deployments("gc-one")

@@ -29,7 +29,7 @@ func Converge(ctx context.Context, opts Options) (*Result, error) {
 	looks := []step{
 		run.load, run.typecheck, run.readWhole, run.partsBound, run.sizesFit, run.heldRules, run.walked,
 		run.reach, run.bundle, run.kitNames, run.platformNames,
-		run.connect, run.floor, run.home, run.agreed, run.further, run.contact, run.chooseDeployKeys, run.namespace, run.podLevelResources,
+		run.connect, run.floor, run.home, run.agreed, run.further, run.strangers, run.contact, run.chooseDeployKeys, run.namespace, run.podLevelResources,
 		run.platforms, run.sandboxNodes, run.kit, run.priority, run.warm, run.secrets,
 	}
 	if err := in(ctx, looks); err != nil {

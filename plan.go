@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"jr2.dev/jr2/apply"
 	"jr2.dev/jr2/preflight"
@@ -41,6 +42,10 @@ type Plan struct {
 	DeployKeys []PlannedDeployKey `json:"deployKeys,omitempty"`
 	// Assembly is the Instance's code.
 	Assembly PlannedAssembly `json:"assembly"`
+	// InTheWay is what somebody else has under the name of an object that is in no layer, as Err says it: a Secret of tokens, the Assembly.
+	InTheWay []string `json:"inTheWay,omitempty"`
+
+	inTheWay []error
 }
 
 // A PlannedImage is one Sandbox Image.
@@ -168,7 +173,7 @@ func (p *Plan) Changes() int {
 
 // Err joins why the plan can't be carried out: fields of other managers, objects of other sets, what the server refuses; nil when it can.
 func (p *Plan) Err() error {
-	var errs []error
+	errs := slices.Clone(p.inTheWay)
 	for _, layer := range p.Layers {
 		if err := layer.Plan.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", layer.Name, err))

@@ -49,6 +49,9 @@ func (p *Plan) String() string {
 	if p.Assembly.Hash != "" {
 		p.Assembly.write(&b)
 	}
+	for _, one := range p.InTheWay {
+		fmt.Fprintf(&b, "in the way: %s\n", one)
+	}
 	switch n := p.Changes(); n {
 	case 0:
 		b.WriteString("nothing would change\n")

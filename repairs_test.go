@@ -80,9 +80,9 @@ func TestGCKeepsWhatItCantJudge(t *testing.T) {
 		}
 		must(t, err)
 		kept, gone := "r.test/team/jr2-sandbox-my-instance-default:0123456789ab-amd64", "r.test/team/jr2-sandbox-other-default:0123456789ab-amd64"
-		store := &shelf{tags: []string{kept, gone}}
+		store := &shelf{tags: []string{kept, gone}, of: map[string]string{kept: "my-instance", gone: "other"}}
 		done, err := jr2.GC(t.Context(), jr2.GCOptions{Config: w.Config(), Context: contextName, Store: store})
-		if err == nil || !strings.Contains(err.Error(), edit.object) || !strings.Contains(err.Error(), "jr2 up") {
+		if err == nil || !strings.Contains(err.Error(), edit.object) || !strings.Contains(err.Error(), "converge it again") {
 			t.Errorf("%s: %v, want the object and the way on", edit.patch, err)
 		}
 		if !slices.Equal(store.tags, []string{kept}) || done == nil || len(done.Removed) != 1 {
@@ -90,7 +90,7 @@ func TestGCKeepsWhatItCantJudge(t *testing.T) {
 		}
 	}
 	_, err := w.client.AppsV1().Deployments("edited").Patch(t.Context(), names.Orchestrator, types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"jr2.dev/replaced-images":null}}}`), metav1.PatchOptions{}) // as the error says
+		[]byte(`{"metadata":{"annotations":{"jr2.dev/replaced-images":null}}}`), metav1.PatchOptions{}) // nobody needs an old list
 	must(t, err)
 	must(t, w.up(t, dir, into("edited"), func(o *jr2.Options) { o.TakeFrom = []string{"jr2.test"} }).err) // the edit of data has an owner of its own
 	if _, err := jr2.GC(t.Context(), jr2.GCOptions{Config: w.Config(), Context: contextName, Store: &shelf{}}); err != nil {

@@ -153,7 +153,7 @@ func (d *down) placeholderClasses(ctx context.Context) error {
 	for i := range list.Items {
 		class := &list.Items[i]
 		priority, ours := strings.CutPrefix(class.Name, names.ManagedBy+"-placeholder-"+d.cluster.namespace+"-")
-		if _, err := strconv.ParseUint(priority, 10, 32); !ours || err != nil || class.Labels[names.LabelInstance] != d.name {
+		if _, err := strconv.ParseUint(priority, 10, 32); !ours || err != nil || class.Labels[names.LabelInstance] != d.name || !setBy(class.ManagedFields, names.LabelInstance, ourManagers) {
 			continue
 		}
 		err := classes.Delete(ctx, class.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &class.UID}})

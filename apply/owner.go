@@ -2,10 +2,12 @@ package apply
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"jr2.dev/jr2/internal/clip"
 )
@@ -115,4 +117,20 @@ func (e *UnownedError) Error() string {
 	}
 	return e.Ref.String() + " is there already and " + who + by +
 		"; give yours another name, delete the other one, or ask for its adoption (Options.Adopt)"
+}
+
+// CheckOwners looks whether Apply would refuse the set because of whose objects are there, and writes nothing: errors are *OwnedError, *UnownedError,
+// *ConflictError of a Secret whose values would be replaced, *InventoryError, or several of them joined.
+func CheckOwners(ctx context.Context, cfg *rest.Config, set *Set, opts Options) error {
+	r, err := newRun(cfg, set, opts)
+	if err != nil {
+		return err
+	}
+	if err := r.readCluster(ctx); err != nil {
+		return err
+	}
+	if err := r.settleHomes(ctx); err != nil {
+		return err
+	}
+	return r.checkOwners(ctx)
 }

@@ -15,8 +15,10 @@ import (
 type RemoveOptions struct {
 	// Timeout bounds the wait for the objects to be gone; 60 s when 0.
 	Timeout time.Duration
-	// Owner, when not empty, is a label "key=value" that an object must carry to be removed; others are kept and reported so.
+	// Owner, when not empty, is a label "key=value", and Set the ID of a set: an object must carry the label or the set's mark to be removed, and the
+	// server must note that this engine set it. Others are kept and reported so. With neither all are removed.
 	Owner string
+	Set   string
 	// Events receives what happens; nil discards.
 	Events func(Event)
 }
@@ -42,6 +44,24 @@ func Remove(ctx context.Context, cfg *rest.Config, opts RemoveOptions, refs ...R
 	return results, err
 }
 
+// whyNotOurs says why an object is not one to remove; "" when it is.
+func (o RemoveOptions) whyNotOurs(now metav1.Object) string {
+	key, value, _ := strings.Cut(o.Owner, "=")
+	labelled := o.Owner != "" && now.GetLabels()[key] == value
+	marked := o.Set != "" && now.GetAnnotations()[SetAnnotation] == o.Set
+	switch {
+	case o.Owner == "" && o.Set == "":
+		return ""
+	case marked && wrote(now, markField, DefaultFieldManager), labelled && wrote(now, `"f:`+key+`":{}`, DefaultFieldManager):
+		return ""
+	case marked || labelled:
+		return "somebody else wrote that it is one to remove (" + strings.Join(fewOf(managersOf(now)), ", ") + ")"
+	case o.Owner == "":
+		return "it does not carry the mark of the set " + o.Set
+	}
+	return "it does not carry the label " + o.Owner
+}
+
 func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (ObjectResult, error) {
 	absent := ObjectResult{Ref: ref, Action: Absent}
 	at, err := r.cluster.at(ctx, ref)
@@ -55,8 +75,8 @@ func (r *run) removeOne(ctx context.Context, ref Ref, opts RemoveOptions) (Objec
 	if err != nil || now == nil {
 		return absent, err
 	}
-	if key, value, _ := strings.Cut(opts.Owner, "="); opts.Owner != "" && now.Labels[key] != value {
-		return ObjectResult{Ref: ref, UID: string(now.UID), Action: Kept, Why: "it does not carry the label " + opts.Owner}, nil
+	if why := opts.whyNotOurs(now); why != "" {
+		return ObjectResult{Ref: ref, UID: string(now.UID), Action: Kept, Why: why}, nil
 	}
 	background := metav1.DeletePropagationBackground
 	err = r.retry.do(ctx, ref, func(ctx context.Context) error {

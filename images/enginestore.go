@@ -38,6 +38,9 @@ func (s *DockerStore) Built(ctx context.Context) ([]Stored, error) {
 	var out []Stored
 	for _, image := range list.Items {
 		stored := Stored{ID: image.ID, Bytes: image.Size}
+		if name := image.Labels[LabelInstance]; name != "" {
+			stored.Instances = []string{name}
+		}
 		for _, tag := range image.RepoTags {
 			if tag != "<none>:<none>" {
 				stored.Tags = append(stored.Tags, tag)

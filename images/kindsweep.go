@@ -105,6 +105,11 @@ func (n *KindNode) Built(ctx context.Context) ([]Stored, error) {
 	var out []Stored
 	for _, image := range n.built {
 		stored := Stored{ID: image.images[0].config, Tags: image.tags(), Bytes: image.bytes}
+		for _, held := range image.images {
+			if name := held.labels[LabelInstance]; name != "" {
+				stored.Instances = append(stored.Instances, name)
+			}
+		}
 		for _, name := range image.names {
 			if strings.Contains(name, "@") {
 				stored.Digests = append(stored.Digests, name)

@@ -27,7 +27,7 @@ func Ref(registry, instance, name, digest string, platformSet []string) (string,
 	if err != nil {
 		return "", err
 	}
-	repo := repository(instance, name)
+	repo := "jr2-sandbox-" + instance + "-" + name
 	if registry != "" {
 		if strings.Contains(registry, "://") {
 			return "", &RefError{registry, "a registry is a prefix such as registry.example.com/team, without a scheme"}
@@ -40,11 +40,6 @@ func Ref(registry, instance, name, digest string, platformSet []string) (string,
 	}
 	return ref, nil
 }
-
-// repository is the last part of the repository of an Instance's image.
-func repository(instance, name string) string { return repositoryPrefix + instance + "-" + name }
-
-const repositoryPrefix = "jr2-sandbox-"
 
 // checkRef parses ref as the tools behind it will, and says in simple words what is wrong.
 func checkRef(ref, instance, name string) error {

@@ -11,15 +11,10 @@ import (
 
 // Roots are the refs that something in a cluster needs. The zero value holds none.
 type Roots struct {
-	named map[string]bool
-	local LocalRegistry
-	// whole are the beginnings of repositories of Instances of which everything is needed.
-	whole []string
+	named  map[string]bool
+	spared map[string]bool
+	local  LocalRegistry
 }
-
-// AddInstance makes every image needed that converges of an Instance may have built: for one whose records can't be read. Images of other Instances
-// whose name begins with its name count too, because names can't be told apart in refs; so does every image that is not named as one of an Instance.
-func (r *Roots) AddInstance(name string) { r.whole = append(r.whole, repository(name, "")) }
 
 // Add makes refs needed, in whatever spelling they come. What is no ref counts as it is written.
 func (r *Roots) Add(refs ...string) {
@@ -68,16 +63,23 @@ func (r *Roots) AddList(text []byte) error {
 	return nil
 }
 
+// Spare keeps every image that was built for an Instance, and those that do not say for which: nobody knows what that Instance needs.
+func (r *Roots) Spare(instance string) {
+	if r.spared == nil {
+		r.spared = map[string]bool{}
+	}
+	r.spared[instance] = true
+}
+
+func (r *Roots) spares(image Stored) bool {
+	return len(r.spared) > 0 && (len(image.Instances) == 0 || slices.ContainsFunc(image.Instances, func(name string) bool { return r.spared[name] }))
+}
+
 // Alias says by which other name nodes know a registry: a ref that is named by it is needed under ours too.
 func (r *Roots) Alias(local LocalRegistry) { r.local = local }
 
 // Need says whether ref is needed.
 func (r *Roots) Need(ref string) bool {
-	last := ref[strings.LastIndex(ref, "/")+1:]
-	begins := func(repository string) bool { return strings.HasPrefix(last, repository) }
-	if len(r.whole) > 0 && (!begins(repositoryPrefix) || slices.ContainsFunc(r.whole, begins)) {
-		return true
-	}
 	for _, spelled := range spellings(ref) {
 		if r.named[spelled] {
 			return true

@@ -23,6 +23,8 @@ type Stored struct {
 	// Digests are the forms repository@digest under which it is known.
 	Digests []string
 	Bytes   int64
+	// Instances are those for which it was built, by its LabelInstance; empty when it does not say.
+	Instances []string
 }
 
 // SweepOptions of Sweep.
@@ -62,7 +64,7 @@ func Sweep(ctx context.Context, store Store, roots *Roots, opts SweepOptions) (*
 	need := func(ref string) bool { return roots.Need(ref) || keep.Need(ref) }
 	var errs []error
 	for _, image := range held {
-		if err := done.image(ctx, store, image, need); err != nil {
+		if err := done.image(ctx, store, image, roots.spares, need); err != nil {
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil {
@@ -73,8 +75,8 @@ func Sweep(ctx context.Context, store Store, roots *Roots, opts SweepOptions) (*
 }
 
 // image removes the tags of one image that nobody needs.
-func (s *Sweeping) image(ctx context.Context, store Store, image Stored, need func(string) bool) error {
-	if slices.ContainsFunc(append([]string{image.ID}, image.Digests...), need) {
+func (s *Sweeping) image(ctx context.Context, store Store, image Stored, spares func(Stored) bool, need func(string) bool) error {
+	if spares(image) || slices.ContainsFunc(append([]string{image.ID}, image.Digests...), need) {
 		s.Kept++
 		return nil
 	}
