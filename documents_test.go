@@ -37,34 +37,36 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// TestOwnershipNamesATestForEachLine: a promise of docs/ownership.md without a test is none. Its tables of promises have three columns.
-func TestOwnershipNamesATestForEachLine(t *testing.T) {
+// TestPromisesNameATestForEachLine: a promise of these pages without a test is none. Their tables of promises have three columns.
+func TestPromisesNameATestForEachLine(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("docs/ownership.md")
-	must(t, err)
-	promises := 0
-	for _, line := range strings.Split(string(text), "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 3 || cells[2] == "test" || cells[2] == "---" {
-			continue
-		}
-		promises++
-		named := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(cells[2], -1)
-		if len(named) == 0 {
-			t.Errorf("no test: %s", line)
-		}
-		for _, name := range named {
-			pkg := name[1]
-			if pkg == "jr2" {
-				pkg = "."
+	for page, least := range map[string]int{"docs/ownership.md": 20, "docs/security.md": 10} {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		promises := 0
+		for _, line := range strings.Split(string(text), "\n") {
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			if !strings.HasPrefix(line, "| ") || len(cells) != 3 || cells[2] == "test" || cells[2] == "---" {
+				continue
 			}
-			if !hasTest(t, pkg, name[2]) {
-				t.Errorf("package %s has no %s", name[1], name[2])
+			promises++
+			named := regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(cells[2], -1)
+			if len(named) == 0 {
+				t.Errorf("%s: no test: %s", page, line)
+			}
+			for _, name := range named {
+				pkg := name[1]
+				if pkg == "jr2" {
+					pkg = "."
+				}
+				if !hasTest(t, pkg, name[2]) {
+					t.Errorf("%s: package %s has no %s", page, name[1], name[2])
+				}
 			}
 		}
-	}
-	if promises < 20 {
-		t.Errorf("only %d promises were found", promises)
+		if promises < least {
+			t.Errorf("%s: only %d promises were found", page, promises)
+		}
 	}
 }
 
