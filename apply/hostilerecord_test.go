@@ -30,16 +30,6 @@ func editHead(t *testing.T, ns, set string, change func(data map[string]string))
 	}
 }
 
-// recordOf is a record as JSON.
-func recordOf(t *testing.T, records ...map[string]any) string {
-	t.Helper()
-	raw, err := json.Marshal(map[string]any{"version": 1, "objects": records})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
-}
-
 // A record of parts that no run wrote costs two requests and a line, which says how to go on.
 func TestPartsThatNoRunWroteAreRefused(t *testing.T) {
 	t.Parallel()
