@@ -6,29 +6,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"jr2.dev/jr2/config"
 	"jr2.dev/jr2/internal/names"
 	"jr2.dev/jr2/placement/v1alpha1"
 )
-
-// gitSecrets are the Secrets that a clone may need, by the configuration: the Repo cache reads these and no others of the namespace.
-func gitSecrets(in Input) []string {
-	var secrets []string
-	for _, entry := range in.Instance.Git.Credentials {
-		if entry.Token != "" {
-			secrets = append(secrets, config.TokenSecretName(entry.Match))
-		}
-		if entry.SSHKey != "" {
-			secrets = append(secrets, entry.SSHKey)
-		}
-	}
-	slices.Sort(secrets)
-	return slices.Compact(secrets)
-}
 
 const repoCacheHome = "/home/jr2"
 
@@ -43,17 +26,12 @@ func RepoCache(in Input) []runtime.Object {
 	if !NeedsRepoCache(in) {
 		return nil
 	}
-	rules := []rbacv1.PolicyRule{
+	objects := in.account(names.RepoCacheName,
 		rule(v1alpha1.Group, list("repos"), readVerbs()),
 		rule(v1alpha1.Group, list("repos/status"), statusVerbs()),
 		rule("", list("pods"), readVerbs()),
-	}
-	if secrets := gitSecrets(in); len(secrets) > 0 {
-		credentials := rule("", list("secrets"), list("get"))
-		credentials.ResourceNames = secrets
-		rules = append(rules, credentials)
-	}
-	objects := in.account(names.RepoCacheName, rules...)
+		rule("", list("secrets"), list("get")),
+	)
 	return append(objects, &appsv1.DaemonSet{
 		TypeMeta:   kind("apps/v1", "DaemonSet"),
 		ObjectMeta: in.meta(names.RepoCacheName, names.LabelApp, names.RepoCacheName, names.LabelVersion, in.Kit.Version),
