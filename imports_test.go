@@ -11,7 +11,7 @@ import (
 // missing noun. Tests are free.
 func TestImportsFlowOneWay(t *testing.T) {
 	allowed := map[string]string{
-		".":                            "apply config images internal/assembly internal/event internal/holder internal/names internal/narrate internal/occupants internal/patient internal/pki internal/render internal/seed internal/sshkey placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight",
+		".":                            "apply config images internal/assembly internal/clip internal/event internal/holder internal/names internal/narrate internal/occupants internal/patient internal/pki internal/render internal/seed internal/sshkey placement placement/controller placement/provision placement/v1alpha1 placement/warm platforms preflight",
 		"config":                       "internal/seed",
 		"platforms":                    "config internal/seed",
 		"placement":                    "config internal/seed",
@@ -21,7 +21,7 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"placement/quota":              "",
 		"placement/warm":               "internal/names placement",
 		"images":                       "config placement platforms internal/seed",
-		"apply":                        "internal/occupants placement/quota",
+		"apply":                        "internal/clip internal/occupants placement/quota",
 		"preflight":                    "config placement placement/quota platforms internal/holder internal/names internal/seed",
 		"internal/seed":                "",
 		"internal/patient":             "",
@@ -34,7 +34,8 @@ func TestImportsFlowOneWay(t *testing.T) {
 		"internal/render":              "config placement/v1alpha1 internal/names internal/pki internal/seed",
 		"internal/occupants":           "",
 		"internal/operatorimage":       "",
-		"internal/assembly":            "config internal/names",
+		"internal/assembly":            "config internal/clip internal/names",
+		"internal/clip":                "",
 		"internal/devcluster":          "internal/devcluster/build internal/devcluster/filelock",
 		"internal/devcluster/build":    "internal/devcluster/filelock",
 		"internal/devcluster/filelock": "",
