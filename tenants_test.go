@@ -52,6 +52,11 @@ func TestATenantsEditsMoveNothingOfOthers(t *testing.T) {
 	}
 	tt := &tenants{world: w, t: t, dir: folder(t, map[string]string{"jr2.config.ts": configOf(`secrets: [{ name: "API_KEY", value: "x", hosts: ["h.test"] }]`),
 		"workflows/hold.ts": hold("3Gi", "1")}), s: w.stranger(t)}
+	waitFor(t, func() bool { // what the test before had here may be on its way out
+		list, err := w.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		return !slices.ContainsFunc(list.Items, func(n corev1.Namespace) bool { return n.DeletionTimestamp != nil })
+	})
 	w.home(t, "tenant-v", "")
 	tt.s.movesIn(t, "tenant-v")
 	must(t, tt.up("tenant-b"))

@@ -57,13 +57,18 @@ func TestDownRemovesThePlaceholdersClass(t *testing.T) {
 	w := theWorld(t, node("a"))
 	w.home(t, "warm-gone", "my-instance")
 	classes := w.client.SchedulingV1().PriorityClasses()
-	stays := map[string]bool{"jr2-placeholder-warm-gone-10": false, "jr2-placeholder-warm-gone-20": false, "jr2-placeholder-warm-gone-b-10": true, "jr2-placeholder-warm-gone-7": true}
+	stays := map[string]bool{"jr2-placeholder-warm-gone-10": false, "jr2-placeholder-warm-gone-20": false, "jr2-placeholder-warm-gone-b-10": true, "jr2-placeholder-warm-gone-7": true,
+		"jr2-placeholder-warm-gone-8": true}
 	for name := range stays {
 		labels := map[string]string{warm.Label: warm.LabelPlaceholder, names.LabelInstance: "my-instance"}
 		if strings.HasSuffix(name, "-7") {
 			labels[names.LabelInstance] = "another"
 		}
-		_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Value: -10}, metav1.CreateOptions{})
+		manager := apply.DefaultFieldManager
+		if strings.HasSuffix(name, "-8") { // a copy
+			manager = "kubectl-create"
+		}
+		_, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Value: -10}, metav1.CreateOptions{FieldManager: manager})
 		must(t, err)
 	}
 	must(t, w.down(t, "warm-gone").err)

@@ -190,13 +190,21 @@ func (r *run) deleteLeaving(ctx context.Context, d *departure) error {
 	if r.opts.DryRun {
 		return nil
 	}
-	for d.action == Pruned {
+	refusedAsItIs := false
+	for try := 0; d.action == Pruned; try++ {
+		if try == deleteTries {
+			return r.failLeaving(d, &ObjectError{Ref: d.Ref, Class: ClassStale, Err: errAlwaysChanged})
+		}
 		at, err := r.cluster.at(ctx, d.Ref)
 		if err != nil {
 			return r.failLeaving(d, err)
 		}
 		err = r.retry.do(ctx, d.Ref, func(ctx context.Context) error {
-			err := at.Delete(ctx, d.Name, deleteExactly(d.now))
+			options := deleteExactly(d.now)
+			if refusedAsItIs {
+				options.Preconditions.ResourceVersion = nil
+			}
+			err := at.Delete(ctx, d.Name, options)
 			if c := Classify(err); c == ClassNotFound || c == ClassStale {
 				return nil // look again below
 			}
@@ -221,12 +229,19 @@ func (r *run) deleteLeaving(ctx context.Context, d *departure) error {
 			d.now, d.action, d.why = now, Terminating, whyTerminating(now)
 			return nil
 		}
+		// The server refuses any version of an object with the finalizer "orphan", which anybody may give it, when what it owns is to go too.
+		refusedAsItIs = now.ResourceVersion == d.now.ResourceVersion
 		if *d, err = r.judgeLeaving(ctx, d.record, now, nil); err != nil {
 			return r.failLeaving(d, err)
 		}
 	}
 	return nil
 }
+
+// deleteTries bounds how often an object that is to go is judged anew because it changed between the look and the delete.
+const deleteTries = 20
+
+var errAlwaysChanged = errors.New("somebody changed it each time it was to be deleted")
 
 // failLeaving notes that an object could not be deleted, and stays.
 func (r *run) failLeaving(d *departure, err error) error {

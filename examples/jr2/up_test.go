@@ -218,7 +218,7 @@ func (s *stage) testInterruptedAtTheLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := run.start(ctx, s.args("held", "--yes")...)
-	run.err.await(t, "waiting: bo@desk converges this Instance since ")
+	run.err.await(t, "kubectl delete lease jr2-converge -n held\n") // the second line about the wait
 	before := len(run.err.lines())
 	cancel()
 	if err := within(t, ended, 5*time.Second); !errors.Is(err, context.Canceled) {
