@@ -61,8 +61,10 @@ func (b *bundler) bundle(ctx context.Context) (script, error) {
 		Platform:      api.PlatformNeutral,
 		TsconfigRaw:   tsconfig,
 		Sourcemap:     api.SourceMapExternal,
-		Charset:       api.CharsetUTF8,
-		Target:        api.ES2022,
+		// Without it the bundler reads each source that an inline map of a module names, wherever that is.
+		SourcesContent: api.SourcesContentExclude,
+		Charset:        api.CharsetUTF8,
+		Target:         api.ES2022,
 		// What the evaluator's parser does not know, and big integers, which the guards leave out.
 		Supported: map[string]bool{
 			"async-generator": false, "for-await": false, "class-private-brand-check": false, "decorators": false,
