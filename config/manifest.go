@@ -71,10 +71,12 @@ func badManifest(path string, text []byte, err error) error {
 	return bad
 }
 
-// parseManifest takes a field of another type than Node wants for one that is not there, as Node does.
+// parseManifest takes a field of another type than Node wants for one that is not there, as Node does, and a file that is no object for one without
+// fields, as the bundler does. A byte order mark is no part of the text.
 func parseManifest(text []byte) (*manifest, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
+	err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\uFEFF")), &fields)
+	if err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return nil, err
 	}
 	text1 := func(name string) (s string) {

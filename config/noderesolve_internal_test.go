@@ -197,6 +197,22 @@ func theirs(t *testing.T, root, dir string, specifiers []string, assembly bool, 
 	return out
 }
 
+// TestAManifestThatIsNoObjectSaysNothing: the bundler took these for a package without fields, and packages are published with them.
+func TestAManifestThatIsNoObjectSaysNothing(t *testing.T) {
+	t.Parallel()
+	for text, main := range map[string]string{`[]`: "", `"x"`: "", `null`: "", `3`: "", "\uFEFF" + `{"main":"a.js"}`: "a.js", " \n{}": ""} {
+		pkg, err := parseManifest([]byte(text))
+		if err != nil || pkg == nil || pkg.Main != main {
+			t.Errorf("%q: %+v, %v, want main %q", text, pkg, err, main)
+		}
+	}
+	for _, text := range []string{"", "{", "{]", "\uFEFF", "x", `{"a":1}{}`} {
+		if pkg, err := parseManifest([]byte(text)); err == nil {
+			t.Errorf("%q: %+v, want an error", text, pkg)
+		}
+	}
+}
+
 // TestSideEffectsAreReadAsTheBundlerDoes: a pattern too many drops a module that somebody needs.
 func TestSideEffectsAreReadAsTheBundlerDoes(t *testing.T) {
 	t.Parallel()
